@@ -1,7 +1,11 @@
 # lot-grpc with the embedding model inside: needs no network at run time.
 #
 #   docker build -t lot-grpc .
-#   docker run --rm -p 127.0.0.1:50051:50051 -v lot-data:/data lot-grpc
+#   docker run --rm -p 127.0.0.1:50051:50051 -v lot-data:/data \
+#     -e LOT_ALLOW_PLAINTEXT=true -e LOT_ALLOW_ANONYMOUS=true lot-grpc
+#
+# That is for one machine: without TLS and without keys, published on its loopback only. For others
+# leave those two out and give it a certificate and keys (docs/security.md).
 
 FROM python:3.12-slim AS build
 WORKDIR /src
@@ -22,10 +26,8 @@ ENV PATH=/opt/lot/bin:$PATH \
     HF_HUB_OFFLINE=1 \
     LOT_DATA_DIR=/data \
     LOT_LOG_FORMAT=json \
-    # A container's own loopback is out of reach, so it listens on all of its addresses. Publish
-    # the port on the host's loopback (above), or inside a closed network.
-    LOT_ADDRESS=0.0.0.0:50051 \
-    LOT_ALLOW_NON_LOOPBACK=true
+    # A container's own loopback is out of reach, so it listens on all of its addresses.
+    LOT_ADDRESS=0.0.0.0:50051
 
 USER lot
 WORKDIR /data

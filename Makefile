@@ -152,7 +152,7 @@ proto: $(PROTO_STAMP) $(DEV_STAMP) ## Generate code
 	else echo "Go code not generated: no go on this machine"; fi
 
 .PHONY: docs
-docs: $(DEV_STAMP) ## Generate the data model
+docs: $(DEV_STAMP) ## Generate pages
 	@$(PY) docs/generate.py
 
 .PHONY: client-sync

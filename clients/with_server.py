@@ -2,8 +2,11 @@
 
     python clients/with_server.py [--cwd DIR] COMMAND [ARG ...]
 
-The command finds the server at LOT_ADDRESS. The exit code is the command's, or 1 when the server
-did not start or did not stop cleanly. Run it by the Python that has lot-grpc installed.
+The command finds the server at LOT_ADDRESS. Another one has TLS, at LOT_TEST_TLS_ADDRESS, and asks
+for client certificates at LOT_TEST_TLS_CLIENT_ADDRESS. LOT_TEST_TLS_FOLDER has ca.pem, which
+vouches for it, agent.pem and agent.key, which it accepts, and stranger.pem, which vouches for
+nobody. The exit code is the command's, or 1 when a server did not start or did not stop cleanly.
+Run it by the Python that has lot-grpc installed.
 """
 
 from __future__ import annotations
@@ -16,16 +19,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from lot_grpc.testing.certificates import Authority
 
 START_SECONDS = 120.0
 STOP_SECONDS = 30.0
 LOG_TAIL = 40
 
-_START_LINE = re.compile(r"is serving on (\S+)")
+_START_LINE = re.compile(r"is serving on (\S+)(?: and, with client certificates, (\S+))?")
 
 
 def main() -> int:
@@ -38,8 +43,16 @@ def main() -> int:
     if not command:
         parser.error("no command given")
     try:
-        with running_server() as address:
-            return run(command, address, options.cwd)
+        with tempfile.TemporaryDirectory(prefix="lot-grpc-") as folder:
+            tls = write_certificates(Path(folder))
+            with running_server() as (address, _), running_server(tls) as (over_tls, with_client):
+                found = {
+                    "LOT_ADDRESS": address,
+                    "LOT_TEST_TLS_ADDRESS": over_tls,
+                    "LOT_TEST_TLS_CLIENT_ADDRESS": with_client,
+                    "LOT_TEST_TLS_FOLDER": folder,
+                }
+                return run(command, found, options.cwd)
     except ServerError as error:
         sys.stderr.write(f"with_server: {error}\n")
         return 1
@@ -49,9 +62,26 @@ class ServerError(Exception):
     """The server did not start, or did not stop as it should. Says what its log says."""
 
 
+def write_certificates(folder: Path) -> dict[str, str]:
+    """Write what both sides of TLS need; the settings of the server."""
+    authority = Authority()
+    certificate, key = authority.issue("127.0.0.1", "localhost").write(folder, "server")
+    authority.issue("spiffe://lot.test/agent").write(folder, "agent")
+    (folder / "ca.pem").write_bytes(authority.pem)
+    (folder / "stranger.pem").write_bytes(Authority("a stranger").pem)
+    return {
+        "LOT_TLS_CERT": str(certificate),
+        "LOT_TLS_KEY": str(key),
+        "LOT_TLS_CLIENT_CA": str(folder / "ca.pem"),
+        "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:0",
+    }
+
+
 @contextmanager
-def running_server() -> Iterator[str]:
-    """A server on loopback with an empty store; its address. Stopped by SIGTERM at the end.
+def running_server(settings: Mapping[str, str] | None = None) -> Iterator[tuple[str, str]]:
+    """A server on loopback with an empty store; its addresses. Stopped by SIGTERM at the end.
+
+    The second address is empty unless the settings have one for client certificates.
 
     Raises:
         ServerError: It did not start, or left with another exit code than 0.
@@ -61,7 +91,7 @@ def running_server() -> Iterator[str]:
         with log.open("wb") as stderr:
             server = subprocess.Popen(
                 [sys.executable, "-m", "lot_grpc", "serve"],
-                env=server_environment(Path(folder) / "data"),
+                env=server_environment(Path(folder) / "data") | dict(settings or {}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -86,13 +116,13 @@ def server_environment(data: Path) -> dict[str, str]:
     return kept | {"LOT_ADDRESS": "127.0.0.1:0", "LOT_DATA_DIR": str(data)}
 
 
-def wait_until_ready(server: subprocess.Popen[str], log: Path) -> str:
-    """The address on the start line.
+def wait_until_ready(server: subprocess.Popen[str], log: Path) -> tuple[str, str]:
+    """The addresses on the start line.
 
     Raises:
         ServerError: It ended before, or took longer than START_SECONDS.
     """
-    found: list[str] = []
+    found: list[tuple[str, str]] = []
     told = threading.Event()
     assert server.stdout is not None
     threading.Thread(target=_read, args=(server.stdout, found, told), daemon=True).start()
@@ -102,18 +132,18 @@ def wait_until_ready(server: subprocess.Popen[str], log: Path) -> str:
     return found[0]
 
 
-def _read(stdout: IO[str], found: list[str], told: threading.Event) -> None:
+def _read(stdout: IO[str], found: list[tuple[str, str]], told: threading.Event) -> None:
     """Watch for the start line, and keep the pipe empty after it."""
     for line in stdout:
         if not found and (match := _START_LINE.search(line)):
-            found.append(match[1])
+            found.append((match[1], match[2] or ""))
             told.set()
     told.set()
 
 
-def run(command: list[str], address: str, folder: Path | None) -> int:
+def run(command: list[str], found: Mapping[str, str], folder: Path | None) -> int:
     """Run the command to its end; signals reach it too, and the server outlives it."""
-    environment = os.environ | {"LOT_ADDRESS": address}
+    environment = os.environ | dict(found)
     try:
         child = subprocess.Popen(command, env=environment, cwd=folder)  # noqa: S603 - the caller's
     except OSError as error:

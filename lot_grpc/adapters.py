@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Report
+from lot_grpc.auth.authenticator import Authenticator
+from lot_grpc.auth.files import FileError
+from lot_grpc.auth.keys import KeyVerifier
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import ModelUnavailableError, StartupError
 from lot_grpc.embedding.endpoint_options import EndpointOptions
@@ -23,7 +26,10 @@ from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
 
 if TYPE_CHECKING:
+    from lot_grpc.auth.key_set_source import KeySource
+    from lot_grpc.auth.tokens import TokenVerifier
     from lot_grpc.storage.qdrant import QdrantStore
+    from lot_grpc.tls.reloading import ReloadedCertificates
 
 _log = structlog.get_logger()
 
@@ -179,3 +185,53 @@ def open_audit_log(configured: AuditSettings, report: Report) -> AuditFile | Aud
         files=configured.audit_files,
         report=report,
     )
+
+
+# --- authentication -------------------------------------------------------------------------------
+
+
+def make_authenticator(settings: Settings) -> Authenticator | None:
+    """What verifies credentials; None if the server asks for none. Call it in the loop that serves.
+
+    Raises StartupError.
+    """
+    if not settings.authenticates:
+        return None
+    path = settings.auth.keys
+    try:
+        keys = KeyVerifier(path) if path else None
+        return Authenticator(keys, make_token_verifier(settings))
+    except FileError as error:
+        raise StartupError(f"{error}; `lot-grpc check` shows whether it can be used") from None
+
+
+def make_token_verifier(settings: Settings) -> TokenVerifier | None:
+    """What verifies tokens; None if none are accepted. Raises FileError."""
+    configured = settings.oidc
+    if not configured.issuer:
+        return None
+    from lot_grpc.auth.tokens import TokenRules, TokenVerifier
+
+    rules = TokenRules(**configured.model_dump(exclude={"jwks"}))
+    return TokenVerifier(rules, make_key_source(settings))
+
+
+def make_key_source(settings: Settings) -> KeySource:
+    """Where the issuer's keys come from. Raises FileError."""
+    from lot_grpc.auth.key_set_source import open_source  # takes 0.1 s to import
+
+    return open_source(settings.oidc.jwks)
+
+
+# --- TLS ------------------------------------------------------------------------------------------
+
+
+def open_certificates(settings: Settings) -> ReloadedCertificates | None:
+    """The certificates of the server, read and checked; None without TLS. Raises StartupError."""
+    tls = settings.tls
+    if tls.cert is None or tls.key is None:
+        return None
+    from lot_grpc.tls.certificates import CertificateFiles  # 30 ms that few need
+    from lot_grpc.tls.reloading import ReloadedCertificates
+
+    return ReloadedCertificates(CertificateFiles(tls.cert, tls.key, tls.client_ca))

@@ -23,6 +23,16 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def normal_address(address: str) -> str:
+    """The same address with brackets round an IPv6 host only.
+
+    Raises:
+        ValueError: It is none.
+    """
+    host, port = split_address(address)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches ``host``. A name other than localhost counts as not."""
     if host.lower() == "localhost":

@@ -8,13 +8,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from lot_grpc import __version__
-from lot_grpc.adapters import open_audit_log, require_store
-from lot_grpc.bootstrap import Opened, open_all
+from lot_grpc.adapters import (
+    make_authenticator,
+    open_audit_log,
+    open_certificates,
+    require_store,
+)
+from lot_grpc.bootstrap import Opened, open_all, secret_finder
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
     LotError,
@@ -22,13 +27,14 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.log_lines import AuditLosses, Background, Calls
+from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
     CompactReport,
     Progress,
     Ready,
 )
-from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.build import LotServer, Offered, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
@@ -43,6 +49,9 @@ from lot_grpc.storage.edge_maintenance import (
     ShardCompaction,
     compact_in_child,
 )
+
+if TYPE_CHECKING:
+    from lot_grpc.tls.reloading import ReloadedCertificates
 
 _log = structlog.get_logger()
 
@@ -73,6 +82,14 @@ async def serve(
     """
     started = time.monotonic()
     async with AsyncExitStack() as stack:
+        certificates = open_certificates(settings)  # first: a mistake there shows at once
+        for warning in certificates.warnings if certificates else ():
+            _log.warning("TLS needs attention", why=warning)
+        authenticator = make_authenticator(settings)
+        if authenticator is not None:
+            stack.push_async_callback(authenticator.close)
+            await stack.enter_async_context(_running(authenticator.run()))
+        secrets = secret_finder(settings)
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
         )
@@ -102,12 +119,20 @@ async def serve(
         audit = open_audit_log(settings.audit, AuditLosses())
         if audit is not None:
             stack.callback(audit.close)
-        server = _build(settings, opened, calls, Guards(audit=audit))
+        observers = await stack.enter_async_context(monitored(settings, opened))
+        guards = Guards(
+            authenticator=authenticator,
+            audit=audit,
+            secrets=secrets,
+            metrics=observers.metrics,
+            tracer=observers.tracer,
+        )
+        server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
-        port = await server.start(settings.server.address)
+        address, client_address = await _start(server, settings, certificates)
         await stack.enter_async_context(_running(server.follow(opened.store.check, _report_health)))
-        ready(await _ready(settings, opened, port, time.monotonic() - started))
+        ready(await _ready(opened, address, client_address, time.monotonic() - started))
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((stopped, server.failed), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
@@ -151,8 +176,33 @@ def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> 
         min_free_bytes=settings.storage.min_free_bytes if edge else 0,
     )
     return build_server(
-        servicers, limits, log=log, gate=opened.services.runtime.gate, guards=guards
+        servicers,
+        limits,
+        log=log,
+        gate=opened.services.runtime.gate,
+        guards=guards,
+        offered=Offered(settings.server.health, settings.server.reflection),
     )
+
+
+async def _start(
+    server: LotServer, settings: Settings, certificates: ReloadedCertificates | None
+) -> tuple[str, str]:
+    """Listen at all addresses; those it got, the second empty if there is none."""
+    own, theirs, client_address = settings.server.address, settings.tls.client_address, ""
+    if certificates is None:
+        return _bound(own, await server.start(own)), ""
+    if theirs:
+        asking = certificates.credentials(client_certificates=True)
+        client_address = _bound(theirs, server.listen(theirs, asking))
+    asks = settings.tls.client_ca is not None and not theirs
+    port = await server.start(own, certificates.credentials(client_certificates=asks))
+    return _bound(own, port), client_address
+
+
+def _bound(address: str, port: int) -> str:
+    """An address with the port that it got."""
+    return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _log_sweep(what: str, namespace: str, counts: Mapping[str, int]) -> None:
@@ -188,11 +238,12 @@ async def _flush(opened: Opened) -> None:
         _log.warning("the last recalls and changes could not be written", cause=error.message)
 
 
-async def _ready(settings: Settings, opened: Opened, port: int, seconds: float) -> Ready:
+async def _ready(opened: Opened, address: str, client_address: str, seconds: float) -> Ready:
     info = await opened.store.info()
     contract = opened.embedder.contract
     return Ready(
-        address=f"{settings.server.address.rpartition(':')[0]}:{port}",
+        address=address,
+        client_address=client_address,
         store=info.backend,
         location=info.location,
         points=sum(count for name, count in info.points.items() if name not in _OWN),

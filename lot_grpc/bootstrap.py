@@ -18,15 +18,18 @@ from lot_grpc.adapters import (
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.context_stats import Fading
 from lot_grpc.domain.knowledge import KnowledgePack
+from lot_grpc.domain.quota import Quota
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import StructuralWeights
 from lot_grpc.knowledge import read_packs
 from lot_grpc.parsing.sandbox import SANDBOX
 from lot_grpc.ports import Embedder, VectorStore
+from lot_grpc.redaction import SecretFinder, read_rules
 from lot_grpc.reports import Progress
 from lot_grpc.services.build import Services
 from lot_grpc.services.changes.settings import ChangeFeed
 from lot_grpc.services.distillation.distiller import DistillDefaults
+from lot_grpc.services.observed_store import ObservedStore
 from lot_grpc.services.recall.reranks import RerankBounds
 from lot_grpc.services.reindex.vector_rebuild import drop_stale
 from lot_grpc.services.resources import REGISTRY
@@ -70,6 +73,8 @@ async def open_all(
             await compact_grown(settings.storage.data_dir, progress)
         store = make_store(settings, accept_loss=accept_loss)
         stack.push_async_callback(store.close)
+        if settings.observed:
+            store = ObservedStore(store)
         epoch = await open_store(store, REGISTRY, model.contract, progress)
         await drop_stale(store, REGISTRY)
         reranker = make_reranker(settings)
@@ -97,6 +102,7 @@ def _service_settings(settings: Settings, packs: Sequence[KnowledgePack]) -> Ser
         changes=ChangeFeed(settings.changes.keep_days * DAY, settings.changes.poll_seconds),
         packs=packs,
         abandon_after_hours=settings.episodes.abandon_after_hours,
+        quota=Quota(settings.quotas.records, settings.quotas.bytes),
     )
 
 
@@ -129,6 +135,17 @@ def _learning(settings: Settings) -> PatternLearning:
         DistillDefaults(configured.similarity, configured.min_group_size),
         configured.interval_minutes * 60,
     )
+
+
+def secret_finder(settings: Settings) -> SecretFinder | None:
+    """What finds the secrets that are redacted; None: nothing is redacted.
+
+    Raises:
+        RedactionRulesInvalidError: The rules cannot be used; they are read in any case.
+    """
+    configured = settings.redact
+    rules = read_rules(configured.redact_rules, configured.redact_rules_off)
+    return SecretFinder(rules) if configured.redact else None
 
 
 @asynccontextmanager

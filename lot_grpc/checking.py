@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lot_grpc.adapters import open_embedder
-from lot_grpc.bootstrap import open_all
+from lot_grpc.adapters import open_certificates, open_embedder
+from lot_grpc.auth_checks import auth_checks
+from lot_grpc.bootstrap import open_all, secret_finder
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     LotError,
     ModelAbsentError,
     ModelUnavailableError,
+    RedactionRulesInvalidError,
 )
 from lot_grpc.embedding.catalog import card_of, reranker_card_of
 from lot_grpc.embedding.download import source_of
@@ -19,9 +22,12 @@ from lot_grpc.knowledge import read_packs
 from lot_grpc.ports import EmbeddingContract, StoreInfo
 from lot_grpc.reports import Check, CheckReport, ModelReport, StoreReport
 from lot_grpc.services.admin import check_model
+from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import needs_rebuild
 from lot_grpc.settings import Settings
+from lot_grpc.settings_telemetry import missing_extra
 from lot_grpc.store_preview import leaving_no_files, missing_collections, preview
+from lot_grpc.tls.certificates import CertificateError, day
 
 _OTHER_DERIVATION = (
     "their terms and signatures are from another version; the next start rebuilds them before it "
@@ -35,7 +41,14 @@ async def check(settings: Settings, *, may_download: bool = False) -> CheckRepor
     Nothing is created or downloaded. ``may_download``: whether ``serve`` could download the model.
     """
     model: ModelReport | None = None
-    checks = [_knowledge_check(settings)]
+    checks = [
+        *_tls_checks(settings),
+        _knowledge_check(settings),
+        _redaction_check(settings),
+        *await auth_checks(settings),
+    ]
+    if problem := missing_extra(settings.otel):
+        checks.append(Check("traces", ok=False, detail=problem))
     if settings.embedding.provider == "fastembed":
         try:
             model = _model_report(settings)
@@ -69,9 +82,25 @@ async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], S
     async with open_all(settings, None) as opened:
         ready = await opened.services.admin.ready_checks()
         checks = [Check(one.name, one.ok, one.detail) for one in ready]
+        if over := await _over_quota(opened.services):
+            checks.append(Check("quotas", ok=True, detail=over))
         if await needs_rebuild(opened.store):
             checks.append(Check("records", ok=True, detail=_OTHER_DERIVATION))
         return opened.embedder.contract, checks, await opened.store.info()
+
+
+async def _over_quota(services: Services) -> str:
+    """The namespaces that hold more than their quota."""
+    quotas = services.runtime.stack.quotas
+    over: list[str] = []
+    names = {stored.namespace async for stored in services.retention.policies.all()}
+    if quotas.counters.default:
+        names |= await services.clearing.namespaces.names()
+    for name in sorted(names):
+        if await quotas.counters.limit_of(name):
+            held = await quotas.of(name)
+            over += [f"{name} ({unit})" for unit in held.exceeded]
+    return f"over their quota, so writes are refused: {', '.join(over)}" if over else ""
 
 
 async def _preview(
@@ -118,6 +147,19 @@ def _model_report(settings: Settings) -> ModelReport:
     )
 
 
+def _tls_checks(settings: Settings) -> list[Check]:
+    """What the certificates are good for, and what an operator should change about them."""
+    try:
+        found = open_certificates(settings)
+    except CertificateError as error:
+        return [Check("tls", ok=False, detail=error.message)]
+    if found is None:
+        return []
+    names = ", ".join(found.current.names) or "no host name"
+    detail = f"{names}, until {day(found.current.expire_time)}"
+    return [Check("tls", ok=True, detail=one) for one in (detail, *found.warnings)]
+
+
 def _knowledge_check(settings: Settings) -> Check:
     try:
         packs = read_packs(settings.seed.packs)
@@ -125,6 +167,16 @@ def _knowledge_check(settings: Settings) -> Check:
         return Check("knowledge", ok=False, detail=error.message)
     listed = ", ".join(f"{pack.name} ({pack.size})" for pack in packs)
     return Check("knowledge", ok=True, detail=listed)
+
+
+def _redaction_check(settings: Settings) -> Check:
+    try:
+        redacts = secret_finder(settings) is not None
+    except RedactionRulesInvalidError as error:
+        return Check("redaction", ok=False, detail=error.message)
+    files = len(settings.redact.redact_rules)
+    own = f", with the rules of {counted(files, 'file')}" if files else ""
+    return Check("redaction", ok=True, detail=("on" if redacts else "off (LOT_REDACT)") + own)
 
 
 def _reranker_check(settings: Settings) -> Check:

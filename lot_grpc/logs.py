@@ -17,6 +17,8 @@ from typing import Any, Final, TextIO
 import structlog
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
+from lot_grpc.redaction import SecretFinder, read_rules
+
 MAX_EXCEPTION_TEXT = 200
 """Characters kept of the message of a foreign exception."""
 
@@ -59,7 +61,8 @@ _CONTENTS = frozenset(
     ]
 )
 _SECRET = re.compile(
-    r"(^|_)(api_?key|authorization|cookie|credentials?|password|secret|access_token)$",
+    r"(^|_)(api_?key|authorization|bearer|cookie|credentials?|passphrase|password|private_?key|"
+    r"secret|(access|auth|refresh|id)_token)$|^token$",
     re.IGNORECASE,
 )
 
@@ -224,16 +227,24 @@ def _without_contents(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
 
 
 class _Masking:
-    """Masks values of keys that name secrets, and known secrets wherever they appear."""
+    """Masks values of keys that name secrets, and known secrets wherever they appear.
+
+    What the redaction rules of this package find is redacted, too: in texts of libraries and of
+    exceptions, which nobody here chose.
+    """
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._secrets = tuple(sorted(secrets, key=len, reverse=True))
+        self._finder = SecretFinder(read_rules())
 
     def __call__(self, _: WrappedLogger, __: str, line: EventDict) -> EventDict:
+        found = self._finder.may_find(
+            "\n".join(map(str, line.values())).encode(errors="surrogatepass")
+        )
         for key, value in line.items():
             if _SECRET.search(key):
                 line[key] = _MASK
-            elif self._secrets:
+            elif self._secrets or found:
                 line[key] = self._masked(value)
         return line
 
@@ -241,7 +252,7 @@ class _Masking:
         if isinstance(value, str):
             for secret in self._secrets:
                 value = value.replace(secret, _MASK)
-            return value
+            return self._finder.redact(value)[0]
         if isinstance(value, dict):
             return {key: self._masked(item) for key, item in value.items()}
         if isinstance(value, list | tuple):

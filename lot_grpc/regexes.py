@@ -1,11 +1,12 @@
-"""Regular expressions from callers: RE2, which takes linear time for any input.
+"""Regular expressions from callers and operators: RE2, which takes linear time for any input.
 
-The only module that knows the library. A regular expression is case-insensitive, compares NFC
-with NFC and may match anywhere in a text.
+The only module that knows the library. A regular expression of a caller (``Regex``) is
+case-insensitive, compares NFC with NFC and may match anywhere in a text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -43,6 +44,53 @@ class Regex:
     def matches(self, text: str) -> bool:
         """Whether it matches anywhere in the first ``MOST_CHARACTERS`` of a text."""
         return self._compiled.search(normal_form(text[:MOST_CHARACTERS])) is not None
+
+
+class SpanRegex:
+    """An expression whose matches are located in UTF-8 text of any length. Case matters."""
+
+    def __init__(self, text: str) -> None:
+        """Compile it. Raises ValueError with RE2's own reason."""
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            self._compiled = re2.compile(text, options)
+        except re2.error as error:
+            raise ValueError(_reason(error)) from None
+
+    def spans(self, text: bytes) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+        """Of each match: its span, and that of its first group that took part (its own if none)."""
+        for match in self._compiled.finditer(text):
+            number = match.lastindex or 0
+            for group in range(1, number):
+                if match.start(group) >= 0:
+                    number = group
+                    break
+            yield match.span(), match.span(number)
+
+    def occurs_in(self, text: bytes) -> bool:
+        """Whether it matches anywhere."""
+        return self._compiled.search(text) is not None
+
+
+class Literals:
+    """Tells which of many literals occur in bytes, in one pass. ASCII case does not matter."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        options = re2.Options()
+        options.case_sensitive = False
+        options.encoding = re2.Options.Encoding.LATIN1  # any bytes are valid
+        options.literal = True
+        self._set = re2.Set.SearchSet(options)
+        self._any = False
+        for literal in literals:
+            self._set.Add(literal.encode())
+            self._any = True
+        self._set.Compile()
+
+    def found(self, text: bytes) -> list[int]:
+        """Indexes of those that occur."""
+        return (self._set.Match(text) or []) if self._any else []
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -27,6 +27,8 @@ class Ready:
     dimensions: int
     seconds: float
     """Time since the call of ``serve``, including maintenance."""
+    client_address: str = ""
+    """Bound address for clients with certificates, if it is another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from lot_grpc.addresses import split_address
+from lot_grpc.addresses import normal_address, split_address
 from lot_grpc.audit_log import OFF
 from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 from lot_grpc.domain.distillation import DEFAULT_GROUP_SIZE, DEFAULT_SIMILARITY
@@ -38,7 +38,11 @@ from lot_grpc.domain.reranking import DEFAULT_CANDIDATES, DEFAULT_SECONDS
 from lot_grpc.embedding.catalog import DEFAULT_CACHE_ENTRIES, DEFAULT_MODEL, DEFAULT_RERANKER
 from lot_grpc.embedding.endpoint_options import EndpointOptions
 from lot_grpc.server.limits import Limits
+from lot_grpc.settings_auth import AuthSettings, OidcSettings
 from lot_grpc.settings_checks import contradictions
+from lot_grpc.settings_limits import PrincipalLimitSettings, QuotaSettings
+from lot_grpc.settings_telemetry import MetricsSettings, OtelSettings
+from lot_grpc.settings_tls import TlsSettings
 from lot_grpc.settings_types import (
     Group,
     Namespace,
@@ -65,14 +69,16 @@ class ServerSettings(Group):
     """Where the server listens, and how it stops."""
 
     address: str = "127.0.0.1:50051"
-    allow_non_loopback: bool = False
+    allow_plaintext: bool = False
+    allow_anonymous: bool = False
+    health: bool = True
+    reflection: bool = True
     drain_seconds: Seconds = 10.0
 
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, value: str) -> str:
-        host, port = split_address(value)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return normal_address(value)
 
     @property
     def host(self) -> str:
@@ -296,13 +302,29 @@ class AuditSettings(Group):
     audit_files: int = Field(default=10, ge=1, le=1000)
 
 
+class RedactSettings(Group):
+    """Whether secrets are taken out of what is stored, and by which rules."""
+
+    redact: bool = False
+    redact_rules: Annotated[
+        tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
+        BeforeValidator(listed),
+    ] = ()
+    redact_rules_off: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
+
+
 class Settings(BaseModel):
     """The whole tree. Immutable; use ``settings_file.load_settings`` to read one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     server: ServerSettings = Field(default_factory=ServerSettings)
+    auth: AuthSettings = Field(default_factory=AuthSettings)
+    oidc: OidcSettings = Field(default_factory=OidcSettings)
+    tls: TlsSettings = Field(default_factory=TlsSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
+    principal_limits: PrincipalLimitSettings = Field(default_factory=PrincipalLimitSettings)
+    quotas: QuotaSettings = Field(default_factory=QuotaSettings)
     storage: StorageSettings = Field(default_factory=StorageSettings)
     qdrant: QdrantSettings = Field(default_factory=QdrantSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
@@ -317,8 +339,21 @@ class Settings(BaseModel):
     changes: ChangeSettings = Field(default_factory=ChangeSettings)
     episodes: EpisodeSettings = Field(default_factory=EpisodeSettings)
     streams: StreamSettings = Field(default_factory=StreamSettings)
+    redact: RedactSettings = Field(default_factory=RedactSettings)
     log: LogSettings = Field(default_factory=LogSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    otel: OtelSettings = Field(default_factory=OtelSettings)
+
+    @property
+    def observed(self) -> bool:
+        """Whether metrics or traces go anywhere."""
+        return bool(self.metrics.address or self.otel.endpoint)
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether callers must say who they are."""
+        return self.auth.keys is not None or bool(self.oidc.issuer)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:

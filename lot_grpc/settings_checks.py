@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from lot_grpc.addresses import is_loopback
 from lot_grpc.embedding.endpoint_options import EndpointOptions
+from lot_grpc.settings_telemetry import telemetry_contradictions
+from lot_grpc.settings_tls import tls_contradictions
 
 if TYPE_CHECKING:
     from lot_grpc.settings import Settings
@@ -16,12 +19,7 @@ def contradictions(settings: Settings) -> list[str]:
     """Errors that no single value shows. One sentence each, saying what to change."""
     server, storage, qdrant = settings.server, settings.storage, settings.qdrant
     found: list[str] = []
-    if not is_loopback(server.host) and not server.allow_non_loopback:
-        found.append(
-            f"LOT_ADDRESS={server.address} is reachable from other machines, and calls are neither "
-            "encrypted nor authenticated; bind 127.0.0.1, or set LOT_ALLOW_NON_LOOPBACK=true "
-            "if the network around it is closed"
-        )
+    found += _exposures(settings) + tls_contradictions(settings.tls, server.address)
     limits = settings.limits
     if limits.max_request_bytes < limits.max_message_bytes:
         found.append(
@@ -45,7 +43,53 @@ def contradictions(settings: Settings) -> list[str]:
             "LOT_SEED_ON_START=true needs a namespace to store into; set LOT_SEED_NAMESPACES, or "
             "remove LOT_SEED_ON_START"
         )
-    return found + _provider_contradictions(settings) + _weight_contradictions(settings)
+    return [
+        *found,
+        *_oidc_contradictions(settings),
+        *_provider_contradictions(settings),
+        *_weight_contradictions(settings),
+        *telemetry_contradictions(settings.metrics, settings.otel),
+    ]
+
+
+def _oidc_contradictions(settings: Settings) -> list[str]:
+    oidc = settings.oidc
+    needed = {
+        "LOT_OIDC_ISSUER": oidc.issuer,
+        "LOT_OIDC_AUDIENCE": oidc.audience,
+        "LOT_OIDC_JWKS": oidc.jwks,
+    }
+    missing = [name for name, value in needed.items() if not value]
+    if missing and oidc != type(oidc)():
+        return [f"tokens of an OIDC provider also need {' and '.join(missing)}"]
+    url = urlsplit(oidc.jwks)
+    if url.scheme == "http" and not is_loopback(url.hostname or ""):
+        return [
+            f"LOT_OIDC_JWKS={oidc.jwks} is not encrypted, so others could put in keys of their "
+            "own; use https, which only a host on this machine does without"
+        ]
+    return []
+
+
+def _exposures(settings: Settings) -> list[str]:
+    """What is open to other machines without having been allowed by name."""
+    server, found = settings.server, []
+    if is_loopback(server.host):
+        return []
+    reached = f"LOT_ADDRESS={server.address} is reachable from other machines, and"
+    if not settings.tls.enabled and not server.allow_plaintext:
+        found.append(
+            f"{reached} calls are not encrypted; bind 127.0.0.1, set LOT_TLS_CERT and LOT_TLS_KEY, "
+            "or set LOT_ALLOW_PLAINTEXT=true if nobody can listen on the network between"
+        )
+    identified = settings.authenticates or settings.tls.requires_certificates
+    if not identified and not server.allow_anonymous:
+        found.append(
+            f"{reached} whoever reaches it may read and write everything; bind 127.0.0.1, set "
+            "LOT_AUTH_KEYS (`lot-grpc keys create` makes one), or set LOT_ALLOW_ANONYMOUS=true if "
+            "everyone on that network may"
+        )
+    return found
 
 
 def _provider_contradictions(settings: Settings) -> list[str]:

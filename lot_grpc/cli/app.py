@@ -14,7 +14,7 @@ from lot_grpc import __version__
 from lot_grpc.cli.options import command
 
 _GROUPS = {
-    "Run a server": ("serve", "check", "compact", "health", "audit"),
+    "Run a server": ("serve", "check", "compact", "health", "keys", "audit"),
     "Query and report": ("recall", "embed", "context", "errors", "patterns", "stats", "report"),
     "Episodes and changes": ("episodes", "replay", "retrievals", "watch"),
     "Manage data": (
@@ -26,6 +26,7 @@ _GROUPS = {
         "reindex",
         "seed",
         "review",
+        "scan",
     ),
     "Settings and evaluation": ("eval", "settings", "version"),
 }
@@ -33,7 +34,11 @@ _PYTHON_NAMES = {"import": "import_", "eval": "eval_"}
 
 
 class _Commands(Mapping[str, Any]):
-    """The commands by name: each is a function in a module, both with the command's name."""
+    """The commands by name.
+
+    Each is a function in a module, both with the command's name, or a ``Typer`` with commands of
+    its own.
+    """
 
     def __init__(self) -> None:
         self._groups = {name: group for group, names in _GROUPS.items() for name in names}
@@ -44,9 +49,14 @@ class _Commands(Mapping[str, Any]):
             group = self._groups[name]
             python_name = _PYTHON_NAMES.get(name, name)
             function = getattr(import_module(f"lot_grpc.cli.{python_name}"), python_name)
-            alone = typer.Typer(add_completion=False)
-            alone.command(name, rich_help_panel=group)(command(function))
-            self._loaded[name] = typer.main.get_command(alone)
+            if isinstance(function, typer.Typer):
+                loaded: Any = typer.main.get_group(function)
+                loaded.name, loaded.rich_help_panel = name, group
+            else:
+                alone = typer.Typer(add_completion=False)
+                alone.command(name, rich_help_panel=group)(command(function))
+                loaded = typer.main.get_command(alone)
+            self._loaded[name] = loaded
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:

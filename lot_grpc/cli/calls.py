@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 import typer
 from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 from grpc_status import rpc_status
-from typer import Option
 
+from lot_grpc.cli.connection import KEY_VARIABLE, Connection, Endpoint, tls_problem
 from lot_grpc.cli.failures import FAILED, print_error, print_note
-from lot_grpc.cli.options import Config, Patience, Timeout
+from lot_grpc.cli.options import Patience, Timeout
 from lot_grpc.cli.texts import clean
 from lot_grpc.pb.lot.v1 import outcome_pb2
 
@@ -29,15 +28,6 @@ Hints = Mapping[grpc.StatusCode, str]
 CALL_SECONDS = 60.0
 """Timeout of unary calls in commands whose ``timeout`` applies to a stream."""
 
-_OPTIONS = (
-    ("grpc.enable_http_proxy", 0),
-    # Bytes; the server limits its responses, so there is no limit here.
-    ("grpc.max_receive_message_length", -1),
-    # Detects a silently broken connection even while nothing is sent on it. The server accepts a
-    # ping every 10 s.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-)
 _LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED}
 """Codes after which a stream may be resumed: the server stopped, is unreachable, or did not wait
 for a slow reader."""
@@ -48,91 +38,40 @@ _USUAL_HINTS = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "--timeout waits longer",
 }
 """Hints for failures that the server does not explain."""
+_KEY_HINT = f"{KEY_VARIABLE}, or --api-key-file FILE, has the API key to send"
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 """Seconds before the first and the last attempts to reconnect; the wait doubles each time."""
 
-_ANY_HOST = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - to call a server bound there
-
-
-def _checked_address(value: str) -> str:
-    """Check an address as the settings do, so that a typo does not look like a server failure."""
-    if not value:
-        return value
-    from lot_grpc.addresses import split_address
-
-    try:
-        host, port = split_address(value)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    if not port:
-        raise typer.BadParameter("port 0 cannot be called; use the port that the server printed")
-    return f"[{host}]:{port}" if ":" in host else value
-
-
-def reachable(address: str) -> str:
-    """The address to call for a server that listens on ``address``."""
-    from lot_grpc.addresses import split_address
-
-    host, port = split_address(address)
-    host = _ANY_HOST.get(host, host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def connected(target: str) -> grpc.Channel:
-    """A channel to the server, for use in a ``with``."""
-    return grpc.insecure_channel(target, options=_OPTIONS)
-
-
-Address = Annotated[
-    str,
-    Option(
-        "--address",
-        "-a",
-        metavar="HOST:PORT",
-        help="Server to call; defaults to the one in the settings.",
-        callback=_checked_address,
-    ),
-]
-
 
 @dataclass(frozen=True)
-class Server:
-    """The server that a command calls, from the options that all commands share."""
-
-    address: Address = ""
-    timeout: Timeout = 60.0
-    config: Config = None
-
-    @cached_property
-    def target(self) -> str:
-        """The address to call.
-
-        Raises:
-            SettingsError: No address is given, and the settings are invalid.
-        """
-        if self.address:
-            return self.address
-        from lot_grpc.settings_file import load_settings
-
-        return reachable(load_settings(self.config).server.address)
+class Caller(Connection):
+    """Calls the server that a command is given."""
 
     @contextmanager
     def stub(self, service: Callable[[grpc.Channel], S], hints: Hints | None = None) -> Iterator[S]:
         """A stub of a service; a call that fails ends the command."""
-        with self.calling(hints), connected(self.target) as channel:
+        channel = self.channel()
+        with self.calling(hints), channel:
             yield service(channel)
 
     @contextmanager
     def calling(self, hints: Hints | None = None) -> Iterator[None]:
         """End the command with the server's reason if a call fails."""
-        target = self.target
+        endpoint = self.endpoint
         try:
             yield
         except grpc.RpcError as error:
-            _print_failure(target, error, hints or {})
+            _print_failure(endpoint, error, hints or {})
             raise typer.Exit(FAILED) from None
+
+
+@dataclass(frozen=True)
+class Server(Caller):
+    """The server that a command calls, from the options that all commands share."""
+
+    timeout: Timeout = 60.0
 
     def resumed(
         self, opened: Callable[[grpc.Channel], Iterable[M]], position: Callable[[], str]
@@ -152,7 +91,7 @@ class Server:
         wait, lost_at, begun = _FIRST_WAIT, 0.0, False
         while True:
             try:
-                with connected(self.target) as channel:
+                with self.channel() as channel:
                     for message in opened(channel):
                         if lost_at:
                             print_note(f"{self.target}: reconnected")
@@ -186,15 +125,20 @@ def print_notices(notices: Iterable[outcome_pb2.Notice]) -> None:
         print_note(clean(one.message))
 
 
-def _print_failure(target: str, error: grpc.RpcError, hints: Hints) -> None:
+def _print_failure(endpoint: Endpoint, error: grpc.RpcError, hints: Hints) -> None:
     code = _code(error)
     hint = {**_USUAL_HINTS, **hints}.get(code, "")
-    if code in _USUAL_HINTS and _detail(error, ErrorInfo).reason:
-        hint = ""  # the server answered, and its message says what to do
+    if code in _USUAL_HINTS:
+        if _detail(error, ErrorInfo).reason:
+            hint = ""  # the server answered, and its message says what to do
+        elif isinstance(error, grpc.Call):
+            hint = tls_problem(error.details() or "", tls=endpoint.tls) or hint
+    elif code is grpc.StatusCode.UNAUTHENTICATED:
+        hint = _KEY_HINT
     # The message contains the first violation.
     violations = list(_detail(error, BadRequest).field_violations)[1:]
     others = [clean(f"  {one.field}: {one.description}") for one in violations]
-    print_error("\n".join([f"{target}: {_sentence(error)}", *others]), hint)
+    print_error("\n".join([f"{endpoint.target}: {_sentence(error)}", *others]), hint)
 
 
 def _sentence(error: grpc.RpcError) -> str:

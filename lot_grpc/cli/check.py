@@ -60,6 +60,8 @@ def _hosts(settings: Settings) -> dict[str, str]:
         used["store"] = host
     if settings.embedding.provider == "openai":
         used["model"] = urlsplit(settings.openai.base_url).hostname or ""
+    if host := urlsplit(settings.oidc.jwks).hostname:
+        used["tokens"] = host
     return used
 
 

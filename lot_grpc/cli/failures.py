@@ -30,6 +30,7 @@ HINTS = {
     "with LOT_STORE=edge, check the free space and permissions of LOT_DATA_DIR",
     "STORAGE_FULL": "LOT_MIN_FREE_BYTES sets how much must stay free",
     "KNOWLEDGE_PACK_INVALID": "LOT_SEED_PACKS names the files; docs/knowledge.md has their format",
+    "REDACTION_RULES_INVALID": "LOT_REDACT_RULES names the files; docs/security.md has the format",
     "SERVING_ENDED": "restart the server; all acknowledged writes are stored",
     "STARTUP": "`lot-grpc settings --effective` shows the settings in effect",
 }

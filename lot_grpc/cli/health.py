@@ -10,7 +10,7 @@ import typer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from typer import Option
 
-from lot_grpc.cli.calls import Server, connected
+from lot_grpc.cli.calls import Server
 from lot_grpc.cli.options import Json
 
 
@@ -32,7 +32,7 @@ def health(
 
 def _status(server: Server, service: str) -> str:
     """The serving status, or the gRPC code of a failed call (UNAVAILABLE, NOT_FOUND)."""
-    with connected(server.target) as channel:
+    with server.endpoint.as_presented().channel() as channel:  # no key is needed
         request = health_pb2.HealthCheckRequest(service=service)
         try:
             # Its type stubs leave the methods out.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from lot_grpc.cli.calls import Server
@@ -17,15 +19,20 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
+Usage = Annotated[
+    bool,
+    typer.Option("--usage", help="Show bytes and quotas too, which may take a while to count."),
+]
 
-def namespaces(server: Server, *, as_json: JsonLines = False) -> None:
+
+def namespaces(server: Server, *, usage: Usage = False, as_json: JsonLines = False) -> None:
     """List the namespaces of a running server and what each holds."""
     with server.stub(AdminServiceStub) as stub:
         print_list(
             stub.ListNamespaces,
-            pb.ListNamespacesRequest(),
+            pb.ListNamespacesRequest(include_quota_usage=usage),
             "namespaces",
-            _COLUMNS,
+            _USAGE_COLUMNS if usage else _COLUMNS,
             timeout=server.timeout,
             as_json=as_json,
         )
@@ -53,5 +60,27 @@ _COLUMNS = (
     ),
     Column[pb.NamespaceUsage](
         "contents", lambda one: counts_text(one.record_counts), folded=True, stretched=True
+    ),
+)
+
+
+def _of(used: int, limit: int) -> Text:
+    """How much is used, and of what limit."""
+    if not limit:
+        return Text(f"{used:,}")
+    return Text(f"{used:,} of {limit:,}", "red" if used >= limit else "")
+
+
+_USAGE_COLUMNS = (
+    Column[pb.NamespaceUsage]("namespace", _name, folded=True),
+    Column[pb.NamespaceUsage](
+        "records",
+        lambda one: _of(one.quota_usage.record_count, one.quota_usage.record_limit),
+        numeric=True,
+    ),
+    Column[pb.NamespaceUsage](
+        "bytes",
+        lambda one: _of(one.quota_usage.byte_count, one.quota_usage.byte_limit),
+        numeric=True,
     ),
 )

@@ -10,9 +10,9 @@ import grpc
 import typer
 from typer import Argument, Option
 
-from lot_grpc.cli.calls import Address, Server
+from lot_grpc.cli.calls import Caller
 from lot_grpc.cli.failures import print_note
-from lot_grpc.cli.options import Config, Json
+from lot_grpc.cli.options import Json
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
 from lot_grpc.cli.texts import clean
@@ -39,19 +39,18 @@ def reindex(
     dry_run: bool = Option(
         False, "--dry-run", help="Change nothing; show how much there is to do."
     ),
-    address: Address = "",
-    config: Config = None,
+    server: Caller = Caller(),
     as_json: Json = False,
 ) -> None:
     """Re-embed everything with another model while the server keeps running.
 
     If interrupted, the current model stays in use; run the command again to resume.
     """
-    if offline and (model or dry_run or address):
+    if offline and (model or dry_run or server.address):
         raise typer.BadParameter("--offline takes no MODEL, --dry-run or --address")
     if not offline and not model:
         raise typer.BadParameter("give the MODEL to switch to, or --offline")
-    settings = begin(config)
+    settings = begin(server.config)
     if offline:
         from lot_grpc.offline_reindex import reindex_offline
 
@@ -67,7 +66,6 @@ def reindex(
         else:
             typer.echo(f"nothing to do: the store already uses {report.model}")
         return
-    server = Server(address=address, config=config)
     last = _reindex(server, pb.ReindexRequest(model=model, dry_run=dry_run))
     seconds = last.elapsed.ToMilliseconds() / 1000
     if as_json:
@@ -84,7 +82,7 @@ def reindex(
         typer.echo(f"{clean(last.detail)} ({counted(last.total_count, 'record')}, {seconds:.1f} s)")
 
 
-def _reindex(server: Server, request: pb.ReindexRequest) -> pb.ReindexResponse:
+def _reindex(server: Caller, request: pb.ReindexRequest) -> pb.ReindexResponse:
     """The final response, after showing the progress."""
     step = pb.ReindexResponse()
     try:

@@ -126,7 +126,7 @@ def _print_one(console: Console, found: pb.Retrieval) -> None:
     print_message(
         console,
         found,
-        first=("retrieval_id", "method", "query"),
+        first=("retrieval_id", "method", "query", "principal"),
         hidden=("namespace", "items", "outcomes"),
         method=RETRIEVAL_METHODS.word(found.method),
         ranking=RANKINGS.word(found.ranking) if found.ranking else "",

@@ -72,7 +72,7 @@ async def _serve(settings: Settings, progress: Progress, *, accept_loss: bool) -
 
     def ready(what: Ready) -> None:
         signals.starting = None
-        _announce(what)
+        _announce(what, settings)
 
     try:
         # Importing takes half a second, during which signals are handled and the model is loaded.
@@ -134,19 +134,22 @@ def _end(number: int) -> None:
     os._exit(128 + number)
 
 
-def _announce(ready: Ready) -> None:
+def _announce(ready: Ready, settings: Settings) -> None:
     """Print the start line, and a call to try."""
+    also = f" and, with client certificates, {ready.client_address}" if ready.client_address else ""
     print(  # noqa: T201
-        f"lot-grpc {__version__} is serving on {ready.address}"
+        f"lot-grpc {__version__} is serving on {ready.address}{also}"
         f" ({ready.store} store {ready.location}, {counted(ready.points, 'point')};"
         f" {ready.model}, {ready.dimensions}-d; ready in {ready.seconds:.1f} s)\n"
-        f"try: {_to_try(ready.address)}",
+        f"try: {_to_try(ready.address, settings)}",
         flush=True,
     )
 
 
-def _to_try(address: str) -> str:
+def _to_try(address: str, settings: Settings) -> str:
     """A grpcurl command if it is installed, on the PATH or next to this program."""
+    if settings.tls.enabled or settings.authenticates:
+        return f"{_shown(sys.argv[0])} stats  # with the same settings"
     call = f"-plaintext {address} lot.v1.AdminService/GetServerInfo"
     if shutil.which("grpcurl"):
         return f"grpcurl {call}"

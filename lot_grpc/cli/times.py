@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-_AGO = re.compile(r"(\d+(?:\.\d+)?)(s|m|min|h|d|w)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|min|h|d|w)")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -20,14 +20,29 @@ def moment(text: str, now: datetime) -> datetime:
         ValueError: It is neither, or outside the years 1 to 9999.
     """
     try:
-        if ago := _AGO.fullmatch(text.strip()):
-            return now - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
+        if _DURATION.fullmatch(text.strip()):
+            return now - duration(text)
         return datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise ValueError(
             f"{text!r} is not a time: give ISO 8601, such as 2026-03-01 or 2026-03-01T12:00Z, or "
             "how long ago, such as 90s, 15min, 2h, 3d or 1w"
         ) from None
+
+
+def duration(text: str) -> timedelta:
+    """The duration that ``text`` means, such as ``90s``, ``15min``, ``2h`` or ``3d``.
+
+    Raises:
+        ValueError: It is none, or too long.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    try:
+        if found:
+            return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
+    except OverflowError:
+        pass
+    raise ValueError(f"{text!r} is not a duration: give 90s, 15min, 2h, 90d or 52w")
 
 
 def local_time(time: Timestamp, form: str = "%Y-%m-%d %H:%M:%S") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -10,6 +11,13 @@ from lot_grpc.domain.ids import DEFAULT_NAMESPACE
 
 EVERYTHING = "*"
 """The pattern of all namespaces."""
+
+_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\*?|\*")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it is a pattern of a grant."""
+    return _PATTERN.fullmatch(text) is not None
 
 
 class Role(IntEnum):

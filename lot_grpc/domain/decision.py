@@ -66,7 +66,7 @@ class Decision:
     @property
     def etag(self) -> str:
         """Changes with every revision."""
-        return etag_of(self.decision_id, self.create_time, self.revision)
+        return etag_of(self.namespace, self.decision_id, self.create_time, self.revision)
 
     @property
     def reward(self) -> float | None:

@@ -117,7 +117,9 @@ class Episode:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an event or an outcome."""
-        return etag_of(self.episode_id, self.create_time, self.update_time, self.revision)
+        return etag_of(
+            self.namespace, self.episode_id, self.create_time, self.update_time, self.revision
+        )
 
     @property
     def approach(self) -> str:

@@ -87,7 +87,13 @@ class ErrorSolution:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an outcome."""
-        return etag_of(self.error_solution_id, self.create_time, self.update_time, self.revision)
+        return etag_of(
+            self.namespace,
+            self.error_solution_id,
+            self.create_time,
+            self.update_time,
+            self.revision,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from lot_grpc.domain.text_form import normal_form
 
 DEFAULT_NAMESPACE = "default"
 
+OWN_PREFIX: Final = "/"
+"""Begins the request ids that the server makes itself. No caller's id may begin with it."""
+
 HOUR: Final = 3600 * 1_000_000
 """In microseconds."""
 
@@ -47,6 +50,14 @@ def new_id(prefix: str) -> str:
     number = secrets.randbits(80)
     digits = [_ALPHABET[(number >> shift) & 31] for shift in range(75, -1, -5)]
     return f"{prefix}-{''.join(digits)}"
+
+
+def own_request_id(*parts: str | int) -> str:
+    """The request id of a write that the server makes by itself, the same for the same parts.
+
+    No caller can send it, so nobody takes it before the server does.
+    """
+    return f"{OWN_PREFIX}{content_hash(parts)}"
 
 
 def point_id(namespace: str, resource_kind: str, *parts: str) -> str:
@@ -95,13 +106,14 @@ def _uuid5(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-5{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
 
 
-def etag_of(*parts: str | int) -> str:
-    """The etag of one revision of a record: its id, times and revision, hashed.
+def etag_of(namespace: str, *parts: str | int) -> str:
+    """The etag of one revision of a record: its namespace, id, times and revision, hashed.
 
     A record that reuses the id of a deleted one has different times, so an etag of the old one
-    never matches. All parts are stored and exported, so restarts and imports keep it.
+    never matches. All parts are stored and exported, so restarts keep it, and imports into the same
+    namespace.
     """
-    return content_hash(parts)[:20]
+    return content_hash([namespace, *parts])[:20]
 
 
 def content_hash(value: Any) -> str:

@@ -140,7 +140,9 @@ class Memory:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an outcome."""
-        return etag_of(self.memory_id, self.create_time, self.update_time, self.revision)
+        return etag_of(
+            self.namespace, self.memory_id, self.create_time, self.update_time, self.revision
+        )
 
     @property
     def begin(self) -> int:

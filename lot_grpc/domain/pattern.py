@@ -129,7 +129,9 @@ class Pattern:
     @property
     def etag(self) -> str:
         """Changes with every edit, never with an outcome or a feedback."""
-        return etag_of(self.pattern_id, self.create_time, self.update_time, self.revision)
+        return etag_of(
+            self.namespace, self.pattern_id, self.create_time, self.update_time, self.revision
+        )
 
 
 def search_text(content: PatternContent) -> SearchText:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from lot_grpc.domain.action_values import ALPHA, GAMMA
 from lot_grpc.domain.ids import RETRIEVAL_LIFE, etag_of
 from lot_grpc.domain.origin import OriginKind
+from lot_grpc.domain.quota import Quota
 from lot_grpc.domain.recommendation import DEFAULT_BOOST, DEFAULT_THRESHOLD
 from lot_grpc.domain.retrieval import RetrievalQueries
 
@@ -20,6 +21,7 @@ class NamespacePolicy:
     ``review_origins``: the origins whose writes need a review.
     ``max_retrieval_age`` None: ``RETRIEVAL_LIFE``. ``holdout_share``: the share of recalls that are
     ranked without what was learned, for comparison.
+    ``record_quota``, ``byte_quota``: the most that may be stored; 0: the server's default.
     """
 
     max_episodes: int = 0
@@ -38,6 +40,13 @@ class NamespacePolicy:
     max_retrieval_age: int | None = None
     retrieval_queries: RetrievalQueries = RetrievalQueries.TEXT
     holdout_share: float = 0.0
+    record_quota: int = 0
+    byte_quota: int = 0
+
+    @property
+    def quota(self) -> Quota:
+        """Its own quota, without the server's default."""
+        return Quota(self.record_quota, self.byte_quota)
 
     @property
     def retrieval_life(self) -> int:
@@ -85,7 +94,9 @@ class StoredPolicy:
     @property
     def etag(self) -> str:
         """Changes with every edit; empty if none was set."""
-        return etag_of(self.update_time, self.revision) if self.revision else ""
+        if not self.revision:
+            return ""
+        return etag_of(self.namespace, self.update_time, self.revision)
 
 
 @dataclass(frozen=True, slots=True)

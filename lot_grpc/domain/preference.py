@@ -36,7 +36,7 @@ class Preference:
     @property
     def etag(self) -> str:
         """Changes with every value."""
-        return etag_of(self.key, self.create_time, self.update_time, self.revision)
+        return etag_of(self.namespace, self.key, self.create_time, self.update_time, self.revision)
 
 
 @dataclass(frozen=True, slots=True)

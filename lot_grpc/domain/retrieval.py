@@ -71,10 +71,9 @@ class RetrievedItem:
     matches: Sequence[float | None] = ()
     score_parts: tuple[ScorePart, ...] = ()
 
-    @property
-    def etag(self) -> str:
+    def etag_in(self, namespace: str) -> str:
         """Its etag when it was shown."""
-        return etag_of(self.resource.id, *self.version)
+        return etag_of(namespace, self.resource.id, *self.version)
 
     @property
     def match_probability(self) -> float | None:
@@ -118,6 +117,7 @@ class Retrieval:
         vector: That of the query. Empty: unknown, after an import.
         items: What it showed, best first of each kind.
         options: Its options.
+        principal: The name of who made it; empty without authentication.
         create_time: When it was made; different for each in a process.
         expire_time: When it is deleted.
         epoch: The epoch of the model that made the vector (``reindex.epochs``).
@@ -132,6 +132,7 @@ class Retrieval:
     create_time: int
     expire_time: int
     options: RetrievalOptions = field(default_factory=RetrievalOptions)
+    principal: str = ""
     epoch: int = 0
 
     def showed(self, kind: str, id: str) -> bool:

@@ -7,25 +7,29 @@ from collections import OrderedDict
 from typing import Generic, Literal, TypeAlias, TypeVar
 
 from lot_grpc.embedding.model import Encoded
+from lot_grpc.work import current_caller
 
 Role: TypeAlias = Literal["query", "document"]
 
-Key: TypeAlias = tuple[Role, str | bytes]
-"""The text itself, or the SHA-256 of a long one: never a hash short enough to collide."""
+Key: TypeAlias = tuple[Role, str, str | bytes]
+"""Role, scope, and the text itself, or the SHA-256 of a long one: never a hash short enough to
+collide. The scope keeps callers in one namespace from finding out, by the time that a text takes,
+whether it was embedded in another."""
 
 _LONGEST_PLAIN_KEY = 256
 
 
 def key_of(role: Role, text: str) -> Key:
-    """The key of a text; it keeps at most 256 characters alive."""
+    """The key of a text for the current caller; it keeps at most 256 characters of it alive."""
+    scope = current_caller().cache_scope
     if len(text) <= _LONGEST_PLAIN_KEY:
-        return role, text
-    return role, hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+        return role, scope, text
+    return role, scope, hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 def pair_key_of(query: str, text: str) -> bytes:
-    """The key of a pair, 32 bytes."""
-    pair = f"{len(query)} {query}{text}"
+    """The key of a pair for the current caller, 32 bytes."""
+    pair = f"{current_caller().cache_scope} {len(query)} {query}{text}"
     return hashlib.sha256(pair.encode(errors="surrogatepass")).digest()
 
 

@@ -11,6 +11,8 @@ from lot_grpc.embedding.cache import Key, Role, VectorCache, key_of
 from lot_grpc.embedding.model import Encoded
 from lot_grpc.embedding.workers import EmbeddingFault, Job
 from lot_grpc.ports import Embedding, EmbeddingContract
+from lot_grpc.telemetry.metrics import EMBEDDED_TEXTS, EMBEDDING_ERRORS, EMBEDDING_QUEUE
+from lot_grpc.telemetry.spans import Value, span
 from lot_grpc.work import current_work
 
 
@@ -46,6 +48,13 @@ class CachingEmbedder(ABC):
         self._running: dict[Key, Job] = {}
         self._loop = asyncio.get_running_loop()
         self._closed = False
+        self._span_name = f"embeddings {contract.model}"
+        self._span_attributes: dict[str, Value] = {
+            "gen_ai.operation.name": "embeddings",
+            "gen_ai.request.model": contract.model,
+            "gen_ai.embeddings.dimension.count": contract.dimensions,
+        }
+        EMBEDDING_QUEUE.follow(self, CachingEmbedder.queue_length)
 
     @property
     def contract(self) -> EmbeddingContract:
@@ -56,6 +65,10 @@ class CachingEmbedder(ABC):
     def max_tokens(self) -> int:
         """Tokens that the model reads at once: of a text, or of one window of a longer text."""
         return self._max_tokens
+
+    def queue_length(self) -> int:
+        """How many texts wait or are being embedded."""
+        return len(self._running)
 
     async def embed_query(self, text: str) -> Embedding:
         """Embed a search text with the model's prefix.
@@ -100,6 +113,10 @@ class CachingEmbedder(ABC):
     async def _embed(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
         if self._closed:
             raise EmbeddingFailedError("the embedder is closed")
+        with span(self._span_name, self._span_attributes):
+            return await self._embed_now(role, texts)
+
+    async def _embed_now(self, role: Role, texts: Sequence[str]) -> list[Embedding]:
         fitted = [self._fit(role, text) for text in texts]
         fresh: list[Job] = []
         found = [self._find(role, text, fresh) for text, _ in fitted]
@@ -120,10 +137,13 @@ class CachingEmbedder(ABC):
         """A vector from the cache, or the running job for this text, or a new one in ``fresh``."""
         key = key_of(role, text)
         if (cached := self._cache.get(key)) is not None:
+            EMBEDDED_TEXTS.add(role, "cache")
             return cached
         if (job := self._running.get(key)) is not None:
+            EMBEDDED_TEXTS.add(role, "shared")
             job.join()
             return job
+        EMBEDDED_TEXTS.add(role, "model")
         job = self._running[key] = Job(key, text, self._loop, self._prefix(role))
         fresh.append(job)
         return job
@@ -145,6 +165,7 @@ class CachingEmbedder(ABC):
         if self._running.get(job.key) is job:
             del self._running[job.key]
         if isinstance(outcome, EmbeddingFault):
+            EMBEDDING_ERRORS.add()
             job.future.set_exception(outcome)
         else:
             self._cache.put(job.key, outcome)

@@ -30,6 +30,7 @@ from lot_grpc.embedding.model import Encoded
 from lot_grpc.embedding.windows import MOST_WINDOWS, mean_vector, split_bytes
 from lot_grpc.embedding.workers import EmbeddingFault, Job
 from lot_grpc.ports import EmbeddingContract
+from lot_grpc.telemetry.metrics import EMBEDDING_DURATION
 
 _BYTES_PER_TOKEN = 4
 """Bytes per token, about as in prose; a longer window would rarely be read whole."""
@@ -187,7 +188,10 @@ class OpenAIEmbedder(CachingEmbedder):
         outcomes: Sequence[Encoded | EmbeddingFault]
         try:
             async with self._slot(role):
-                outcomes = await self._post([job.text for job in jobs], self._prefix(role))
+                for job in jobs:
+                    job.waited()
+                with EMBEDDING_DURATION.time():
+                    outcomes = await self._post([job.text for job in jobs], self._prefix(role))
         except asyncio.CancelledError:
             for job in jobs:
                 job.future.cancel()

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lot_grpc.embedding.cache import Key
 from lot_grpc.embedding.model import Encoded, Encoder
 from lot_grpc.embedding.windows import Windows, mean_vector
+from lot_grpc.telemetry.metrics import EMBEDDING_DURATION, EMBEDDING_WAIT
 from lot_grpc.work import Work, current_work
 
 _IN_A_ROW = 8
@@ -47,7 +48,17 @@ class EmbeddingFault(Exception):  # noqa: N818 - only carries another error
 class Job:
     """A text to embed. All callers with the same text share it; see ``wait`` and ``release``."""
 
-    __slots__ = ("abandoned", "call", "future", "key", "prefix", "text", "waiters", "work")
+    __slots__ = (
+        "abandoned",
+        "begun",
+        "call",
+        "future",
+        "key",
+        "prefix",
+        "text",
+        "waiters",
+        "work",
+    )
 
     call: _Call
     """Set when its turn has come."""
@@ -58,12 +69,17 @@ class Job:
         self.key = key
         self.text = text
         self.prefix = prefix
+        self.begun = time.perf_counter()
         self.waiters = 1
         self.work: Work | None = current_work()
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
         # The event loop must not report an error that no caller waited for.
         self.future.add_done_callback(lambda future: future.cancelled() or future.exception())
+
+    def waited(self) -> None:
+        """Its turn has come."""
+        EMBEDDING_WAIT.observe(time.perf_counter() - self.begun)
 
     async def wait(self) -> Encoded:
         """The vector. Cancelling one caller does not affect the others."""
@@ -302,6 +318,7 @@ class Workers:
                 return  # the event loop is closed: no caller is left
 
     def _read(self, job: Job) -> Encoded | None:
+        job.waited()
         windows = self._encoder.split(job.prefix, job.text)
         if windows is None:
             return Encoded(self._encode(job, job.prefix + job.text), truncated=False)
@@ -316,7 +333,8 @@ class Workers:
         return window.reading.put(window.number, vector)
 
     def _encode(self, job: Job, text: str) -> NDArray[np.float32]:
-        return self._encoder.encode(text, alone=job.awaited and self.turns.alone())
+        with EMBEDDING_DURATION.time():
+            return self._encoder.encode(text, alone=job.awaited and self.turns.alone())
 
 
 def usable_cores() -> int:

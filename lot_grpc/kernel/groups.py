@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
-from lot_grpc.work import Work, continue_work, current_work
+from lot_grpc.work import Work, continue_work, current_work, follow_up, is_follow_up
 
 T = TypeVar("T")
 
@@ -21,6 +21,7 @@ _QUIET_TURNS = 20
 class _Waiting(Generic[T]):
     item: T
     work: Work | None
+    follow_up: bool
     done: asyncio.Future[None]
 
 
@@ -42,7 +43,7 @@ class Groups(Generic[T]):
     async def process(self, item: T) -> None:
         """Return once the item has been processed. Raises what its processing raised."""
         done = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(item, current_work(), done))
+        self._waiting.append(_Waiting(item, current_work(), is_follow_up(), done))
         if self._running is None:
             # The task works for many callers, so it must not inherit the context of one of them.
             self._running = asyncio.create_task(self._run(), context=Context())
@@ -73,7 +74,8 @@ class Groups(Generic[T]):
     async def _process_all(self, group: Sequence[_Waiting[T]]) -> None:
         continue_work(one.work for one in group)
         try:
-            await self._process([one.item for one in group])
+            with follow_up(all(one.follow_up for one in group)):
+                await self._process([one.item for one in group])
         except Exception as error:  # noqa: BLE001 - raised in the callers
             if len(group) > 1:
                 for one in group:

@@ -4,6 +4,9 @@ Each request has one insert-only record with the hash of its content and a plan,
 will write; then it writes as planned; then the record is marked done. A repeated request finishes
 or repeats the same write; with other content it is refused. Records live for 24 h.
 
+An id belongs to its principal: of two that use the same one, neither finds the other's request.
+Those that the server makes itself (``own_request_id``) belong to nobody.
+
 An id is free again once its record is gone. So the plan of a request that uses a record, and the
 result of one that creates it, include the creation time of that record.
 """
@@ -15,8 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lot_grpc.domain.errors import RequestIdReusedError
-from lot_grpc.domain.ids import REQUEST_ID_LIFE, point_id
+from lot_grpc.domain.ids import OWN_PREFIX, REQUEST_ID_LIFE, point_id
 from lot_grpc.ports import EXPIRES_KEY, Clock, Equals, Payload, Record, VectorStore
+from lot_grpc.work import current_caller
 
 REQUESTS = "requests"
 """The collection."""
@@ -45,7 +49,11 @@ class IdempotencyKey:
     @property
     def point(self) -> str:
         """The point of its record."""
-        return point_id(self.namespace, "request", self.method, self.request_id)
+        parts = [self.method, self.request_id]
+        owner = current_caller().principal.id
+        if owner and not self.request_id.startswith(OWN_PREFIX):
+            parts.append(owner)
+        return point_id(self.namespace, "request", *parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,10 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """Facts about the store. ``points`` by collection; sizes in bytes, 0 when unknown."""
+    """Facts about the store. Sizes in bytes, 0 when unknown.
+
+    ``points`` by collection; ``sizes`` also, empty when unknown.
+    """
 
     backend: str
     location: str
@@ -81,6 +84,7 @@ class StoreInfo:
     free_bytes: int = 0
     writable: bool = True
     detail: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +192,14 @@ class VectorStore(Protocol):
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Up to ``limit`` matching records, ordered by ``order``, else by id.
 
-        There is no offset: continue with a condition on the order key.
+        ``after``: only those whose id comes after this one; not with an ``order``, where a
+        condition on its key continues.
         """
 
     async def search(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from lot_grpc.domain.access import EVERYTHING, Credentials, Principal, Role
+from lot_grpc.domain.access import ANONYMOUS, EVERYTHING, Credentials, Principal, Role
 from lot_grpc.domain.errors import (
     NamespaceDeniedError,
     NamespaceRequiredError,
     RoleRequiredError,
 )
+from lot_grpc.domain.policy import NamespacePolicy
 from lot_grpc.pb.lot.v1 import access_pb2
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.server.call import Call, Context, Handler, Method
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.work import current_caller, work_for
 
 _AUTHORIZATION = "authorization"
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
@@ -47,17 +51,27 @@ def authorization(method: Method, handler: Handler, around: Surroundings) -> Han
 
     It is decided by the grants alone: nothing shows whether a namespace exists.
     """
-    if around.guards.authenticator is None or method.rule is None:
+    rule = method.rule
+    if around.guards.authenticator is None or rule is None:
         return handler
-    authorize = authorizer(method, method.rule)
 
     def admit(call: Call, request: Any) -> None:
-        authorize(call.principal, request)
-        call.namespace = request.namespace
+        request.namespace = call.namespace = request.namespace or call.principal.namespace
+        everywhere = rule.scope == access_pb2.ACCESS_SCOPE_SERVER or bool(
+            rule.server_if and getattr(request, rule.server_if)
+        )
+        call.authorize = partial(
+            authorize, method.name, rule, call.namespace, everywhere=everywhere
+        )
+        call.authorize(call.principal)
+        for named in getattr(request, rule.also_reads) if rule.also_reads else ():
+            if not call.principal.may_read(named):
+                raise NamespaceDeniedError(named)
+        work_for(call.principal, call.namespace)
 
     async def authorized(call: Call) -> Any:
         if method.client_streaming:
-            # The first message opens the stream for all.
+            # The first message opens the stream for all: no servicer takes a second opening.
             call.request.on_first(partial(admit, call))
         else:
             admit(call, call.request)
@@ -66,29 +80,54 @@ def authorization(method: Method, handler: Handler, around: Surroundings) -> Han
     return authorized
 
 
-def authorizer(method: Method, rule: Rule) -> Callable[[Principal, Any], None]:
-    """The check of a request of one method; it sets the namespace."""
+def authorize(
+    method: str, rule: Rule, namespace: str, principal: Principal, *, everywhere: bool
+) -> None:
+    """Refuse a call that a principal may not make. ``everywhere``: it needs a grant on ``*``.
 
-    def authorize(principal: Principal, request: Any) -> None:
-        if rule.scope == access_pb2.ACCESS_SCOPE_SERVER or (
-            rule.server_if and getattr(request, rule.server_if)
-        ):
-            _require(method, rule, principal.server_role, EVERYTHING)
-        if not request.namespace:
-            request.namespace = principal.namespace
-        if rule.scope == access_pb2.ACCESS_SCOPE_ANY:
-            _require(method, rule, principal.highest_role, EVERYTHING)
-            return
-        if not request.namespace:
-            raise NamespaceRequiredError
-        role = principal.role_in(request.namespace)
+    Raises:
+        NamespaceRequiredError, NamespaceDeniedError, RoleRequiredError: it may not.
+    """
+    if everywhere:
+        role, where = principal.server_role, EVERYTHING
+    elif namespace:
+        role, where = principal.role_in(namespace), namespace
         if role is None:
-            raise NamespaceDeniedError(request.namespace)
-        _require(method, rule, role, request.namespace)
-
-    return authorize
-
-
-def _require(method: Method, rule: Rule, role: Role | None, where: str) -> None:
+            raise NamespaceDeniedError(namespace)
+    elif rule.scope == access_pb2.ACCESS_SCOPE_ANY:
+        role, where = principal.highest_role, ""
+    else:
+        raise NamespaceRequiredError
     if role is None or role < rule.role:
-        raise RoleRequiredError(method.name, rule.role.name.lower(), where)
+        raise RoleRequiredError(method, rule.role.name.lower(), where)
+
+
+async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None:
+    """End open streams whose credentials are no longer accepted, or no longer allow them.
+
+    Runs until cancelled. A stream of requests ends at its next read; if it reads none until the
+    next round, or only answers, it is cancelled.
+    """
+    assert guards.authenticator is not None
+    while True:
+        await asyncio.sleep(guards.recheck_seconds)
+        for call in list(streams()):
+            if call.principal is ANONYMOUS:  # health, which needs no credentials
+                continue
+            try:
+                async with asyncio.timeout(guards.recheck_seconds):
+                    found = await guards.authenticator.authenticate(credentials_of(call.context))
+                if call.authorize is not None:
+                    call.authorize(found)
+            except Exception as error:  # noqa: BLE001 - whatever it is: nothing shows that it may
+                call.end(error)
+
+
+def quota_change(method: str, old: NamespacePolicy, new: NamespacePolicy) -> None:
+    """Refuse a change of quotas by who is no admin of all namespaces: it would lift its own limit.
+
+    Raises RoleRequiredError.
+    """
+    allowed = current_caller().principal.server_role == Role.ADMIN
+    if old.quota != new.quota and not allowed:
+        raise RoleRequiredError(f"{method} to change a quota", Role.ADMIN.name.lower(), EVERYTHING)

@@ -16,6 +16,7 @@ class Rule(NamedTuple):
     role: Role
     scope: int
     server_if: str
+    also_reads: str
 
     @classmethod
     def of(cls, descriptor: MethodDescriptor) -> Rule | None:
@@ -24,4 +25,4 @@ class Rule(NamedTuple):
         if not options.HasExtension(access_pb2.access):
             return None
         declared = options.Extensions[access_pb2.access]
-        return cls(Role(declared.role), declared.scope, declared.server_if)
+        return cls(Role(declared.role), declared.scope, declared.server_if, declared.also_reads)

@@ -124,6 +124,8 @@ class Shape:
     def _shorten(self, response: Any, bound: int) -> None:
         size = response.ByteSize() + _NOTICES
         lists = list(_lists(response))
+        if not lists:
+            return
         first: dict[str, int] = {}
         left_out: dict[str, None] = {}
         for longest in _LONG:

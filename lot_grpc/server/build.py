@@ -12,7 +12,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -22,7 +22,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from lot_grpc.domain.errors import ServingEndedError, StartupError
 from lot_grpc.server import health, layers, reflection
-from lot_grpc.server.access import authentication
+from lot_grpc.server.access import authentication, recheck
+from lot_grpc.server.audit import audit
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
@@ -42,8 +43,16 @@ _LIBRARY: Final = (layers.single_request, layers.checked_requests)
 _LIBRARY_STREAM: Final = (layers.admission, layers.checked_requests)
 """Layers around a library's servicer. Unary requests skip admission: health responds under load."""
 _HEALTH: Final = (layers.error_boundary,)
-_REFLECTION: Final = (layers.error_boundary, authentication)
+_REFLECTION: Final = (audit, layers.error_boundary, authentication)
 """The layers around those. Orchestrators that watch health have no credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Which services of gRPC itself a server has."""
+
+    health: bool = True
+    reflection: bool = True
 
 
 class LotServer:
@@ -60,16 +69,18 @@ class LotServer:
         self,
         server: CallServer,
         state: health.Health,
-        flight: InFlight,
+        around: Surroundings,
         draining: asyncio.Event,
         failed: asyncio.Future[ServingEndedError],
     ) -> None:
         self.draining = draining
         self.failed = failed
         self._watches: list[asyncio.Task[None]] = []
+        self._ports: list[tuple[str, int]] = []
         self._server = server
         self._health = state
-        self._inflight = flight
+        self._inflight = around.inflight
+        self._guards = around.guards
         self._stopping: asyncio.Task[None] | None = None
 
     @property
@@ -78,7 +89,20 @@ class LotServer:
         return len(self._inflight)
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
-        """Listen and serve. ``address`` is ``host:port``; port 0 selects a free one.
+        """Listen and serve, there and at what ``listen`` added before. The port, as ``listen``."""
+        port = self.listen(address, credentials)
+        await self._server.start()
+        await self._health.serving()
+        ended = partial(_fail, self.failed)
+        watches = [watch_port(host, port, ended) for host, port in self._ports]
+        watches.append(self._inflight.bytes.watch())
+        if self._guards.authenticator is not None:
+            watches.append(recheck(self._inflight.streams, self._guards))
+        self._watches += map(asyncio.create_task, watches)
+        return port
+
+    def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Add an address, before the start. ``address`` is ``host:port``; port 0: a free one.
 
         Returns:
             The port.
@@ -100,12 +124,7 @@ class LotServer:
                 "choose another port or try again",
                 address=address,
             ) from error
-        await self._server.start()
-        await self._health.serving()
-        host = address.rpartition(":")[0].strip("[]")
-        ended = partial(_fail, self.failed)
-        for watch in (watch_port(host, port, ended), self._inflight.bytes.watch()):
-            self._watches.append(asyncio.create_task(watch))
+        self._ports.append((address.rpartition(":")[0].strip("[]"), port))
         return port
 
     async def stop(self, grace_seconds: float) -> None:
@@ -153,6 +172,7 @@ def build_server(
     draining: asyncio.Event | None = None,
     gate: ModelGate | None = None,
     guards: Guards | None = None,
+    offered: Offered | None = None,
 ) -> LotServer:
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
@@ -166,6 +186,7 @@ def build_server(
         draining: the event to set when the server begins to stop, for servicers created before it.
         gate: calls pass it together, so that the model is switched only while none is running.
         guards: what checks and observes the calls; None: nothing does.
+        offered: which of the two it has; None: both.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
@@ -177,12 +198,18 @@ def build_server(
         _add(server, service.full_name, _handlers(service, servicer, around))
     names = [service.full_name for service in servicers]
     state = health.Health(names)
-    _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
-    reflected = reflection.servicer([*names, health.NAME])
-    for name in reflection.NAMES:
-        _add(server, name, _library_handlers(reflection.SERVICE, reflected, around, _REFLECTION))
+    offered = offered or Offered()
+    if offered.health:
+        _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
+        names.append(health.NAME)
+    if offered.reflection:
+        reflected = _library_handlers(
+            reflection.SERVICE, reflection.servicer(names), around, _REFLECTION
+        )
+        for name in reflection.NAMES:
+            _add(server, name, reflected)
     server.add_generic_rpc_handlers((_UnknownRpcs(around),))
-    return LotServer(server, state, inflight, draining, failed)
+    return LotServer(server, state, around, draining, failed)
 
 
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:

@@ -18,7 +18,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from lot_grpc.domain.access import ANONYMOUS
+from lot_grpc.domain.access import ANONYMOUS, Principal
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.work import Work
 
@@ -84,14 +84,21 @@ class Call:
     __slots__ = (
         "abandoned",
         "audited",
+        "authorize",
         "begun",
+        "bytes_received",
+        "bytes_sent",
         "code",
         "context",
+        "ending",
         "error",
         "first_request",
         "id",
+        "messages_received",
+        "messages_sent",
         "method",
         "namespace",
+        "notices",
         "peer",
         "principal",
         "reader",
@@ -101,6 +108,7 @@ class Call:
         "sent",
         "stopped",
         "task",
+        "trace_id",
         "why",
         "work",
     )
@@ -117,17 +125,26 @@ class Call:
         self.first_request: Any = None
         """The first request of a stream."""
         self.received = self.sent = 0
-        """Messages of a stream."""
+        """Messages of a stream so far."""
         self.audited = False
         """Whether the audit log records it, and not only if it is refused."""
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""
         self.principal = ANONYMOUS
+        self.authorize: Callable[[Principal], None] | None = None
+        """Checks again that a principal may make it; raises if not. None: it was never checked."""
+        self.notices: list[Message] = []
+        """For its next response, from the layers."""
         self.code = "OK"
         self.reason = ""
         self.why = ""
         """What the caller is not told about its refusal."""
+        self.trace_id = ""
+        """Of the trace that the call belongs to, in hexadecimal; empty if it is not traced."""
+        self.bytes_received = self.bytes_sent = 0
+        self.messages_received = self.messages_sent = 0
+        """What a stream carried; it and the bytes since they were last counted."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None
@@ -135,10 +152,24 @@ class Call:
         self.work: asyncio.Task[Any] | None = None
         """The shielded task of a write, which runs on."""
         self.reader: Interruptible | None = None
+        self.ending = False
+        """True once its reader was told to end."""
         self.abandoned = False
         """True once the caller of a write has disconnected."""
-        self.stopped = False
-        """True if the server cancelled it at the end of the grace period."""
+        self.stopped: Exception | None = None
+        """Why the server cancelled it; None if it did not."""
+
+    def end(self, error: Exception) -> None:
+        """End a stream with an error: the first time at its next read, if it reads at all.
+
+        Shielded work ends after its current step.
+        """
+        if self.reader is not None and not self.ending:
+            self.ending = True
+            self.reader.interrupt(error)
+        elif self.task is not None:
+            self.stopped = error
+            self.task.cancel()
 
     def when_over(self, then: Callable[[], None]) -> None:
         """Run ``then`` once the call is over, including any shielded work."""

@@ -1,7 +1,8 @@
 """Cursors of the change feed and of exports, in the form that callers see.
 
-A cursor of the feed is base64url of JSON [version, time, positions, since, scan]; one of an export
-is that of [version, hash of the request, namespace, kind, sort key, id, inner].
+A cursor of the feed is base64url of JSON [version, hash of principal and namespace, time,
+positions, since, scan]; one of an export is that of [version, hash of principal and request,
+namespace, kind, sort key, id, inner].
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lot_grpc.domain.change import Cursor, ScanPosition
 from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.transfer import ExportPosition
 from lot_grpc.pb.lot.v1 import transfer_pb2
-from lot_grpc.server.tokens import decode, encode, is_number, is_point, short_hash
+from lot_grpc.server.tokens import bound_hash, decode, encode, is_number, is_point
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -24,14 +25,19 @@ _MOST_WRITERS = 10_000
 # --- the change feed ------------------------------------------------------------------------------
 
 
-def cursor_to_token(cursor: Cursor) -> str:
+def feed_of(namespace: str) -> str:
+    """A key that is equal for a caller's watches of one namespace."""
+    return bound_hash(namespace.encode())
+
+
+def cursor_to_token(feed_key: str, cursor: Cursor) -> str:
     """Encode a cursor as text."""
     scan = cursor.scan
     where = None if scan is None else [scan.resource_kind, scan.sort_key, *scan.seen]
-    return encode([_VERSION, cursor.time, cursor.positions, cursor.since, where])
+    return encode([_VERSION, feed_key, cursor.time, cursor.positions, cursor.since, where])
 
 
-def cursor_from_token(token: str, watched: Container[str]) -> Cursor | None:
+def cursor_from_token(feed_key: str, token: str, watched: Container[str]) -> Cursor | None:
     """Decode a cursor; None for an empty text. Raises RequestInvalidError.
 
     ``watched`` are the kinds that can be watched.
@@ -43,7 +49,16 @@ def cursor_from_token(token: str, watched: Container[str]) -> Cursor | None:
     except ValueError as error:
         raise _damaged() from error
     match parts:
-        case [version, time, positions, since, scan] if version == _VERSION and is_number(time):
+        case [version, str(feed), time, positions, since, scan] if (
+            version == _VERSION and is_number(time)
+        ):
+            if feed != feed_key:
+                raise invalid(
+                    "after_cursor",
+                    "cursor.other_feed",
+                    "after_cursor belongs to the feed of another namespace or of other "
+                    "credentials; repeat those, or omit it",
+                )
             stood = None if since is None else _positions(since)
             return Cursor(time, _positions(positions), stood, _scan(scan, watched))
     raise _damaged()
@@ -88,7 +103,7 @@ def request_of(request: transfer_pb2.ExportRequest) -> str:
         request.include_vectors,
         request.subject,
     ]
-    return short_hash(json.dumps(requested).encode())
+    return bound_hash(json.dumps(requested).encode())
 
 
 def export_cursor(request_key: str, place: ExportPosition) -> str:
@@ -120,8 +135,9 @@ def position_of(
                 raise invalid(
                     "after_cursor",
                     "cursor.other_export",
-                    "after_cursor belongs to an export with other arguments; repeat those "
-                    "(namespace, all_namespaces, resource_kinds, include_vectors), or omit it",
+                    "after_cursor belongs to an export with other arguments, or of other "
+                    "credentials; repeat those (namespace, all_namespaces, resource_kinds, "
+                    "include_vectors), or omit it",
                 )
             return ExportPosition(namespace, kind, key, id, inner)
     raise _damaged_export()

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.redaction import SecretFinder
+from lot_grpc.telemetry.spans import Tracer
+
+RECHECK_SECONDS: Final = 20.0
+"""An open stream ends within twice this time after its credentials were revoked or expired."""
 
 
 class Authenticator(Protocol):
@@ -34,7 +39,13 @@ class AuditLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The guards of one server."""
+    """The guards of one server. An open stream is checked again every ``recheck_seconds``."""
 
     authenticator: Authenticator | None = None
     audit: AuditLog | None = None
+    recheck_seconds: float = RECHECK_SECONDS
+    secrets: SecretFinder | None = None
+    """Finds what is taken out of texts before they are stored."""
+    metrics: bool = False
+    """Whether calls are counted and timed."""
+    tracer: Tracer | None = None

@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2
 from grpc_health.v1._async import HealthServicer
 
 from lot_grpc.domain.errors import LotError, StorageFullError
+from lot_grpc.telemetry.metrics import SERVING
 
 SERVICE: Final = health_pb2.DESCRIPTOR.services_by_name["Health"]
 NAME: Final = SERVICE.full_name
@@ -47,8 +48,12 @@ class Health(HealthServicer):
 
     async def serving(self) -> None:
         """Report SERVING: calls are accepted."""
+        await self._set_all(_SERVING)
+
+    async def _set_all(self, status: Any) -> None:
+        SERVING.set(status == _SERVING)
         for name in self._names:
-            await self.set(name, _SERVING)
+            await self.set(name, status)
 
     async def follow(
         self,
@@ -72,14 +77,14 @@ class Health(HealthServicer):
             except LotError as error:
                 wrong = error.message
             if bool(wrong) != bool(known):
-                for name in self._names:
-                    await self.set(name, _NOT_SERVING if wrong else _SERVING)
+                await self._set_all(_NOT_SERVING if wrong else _SERVING)
             if wrong != known:
                 report(wrong)
             known = wrong
 
     async def draining(self) -> None:
         """Report NOT_SERVING to watchers: no more calls are accepted."""
+        SERVING.set(0)
         await self.enter_graceful_shutdown()
 
     def end(self) -> None:

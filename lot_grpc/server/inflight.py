@@ -11,6 +11,7 @@ from lot_grpc.server.call import Call
 from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.stream_bytes import StreamBytes
+from lot_grpc.telemetry.metrics import CALLS_IN_FLIGHT, STREAMS_OPEN
 
 _RESERVED: Final = 8
 """1/n of the slots is reserved for connections with few calls, so that none takes them all."""
@@ -35,9 +36,23 @@ class InFlight:
         self._idle.set()
         self.incoming = Incoming(limits)
         self.bytes = StreamBytes(self._streams, limits.max_request_bytes)
+        CALLS_IN_FLIGHT.follow(self, InFlight.running_calls)
+        STREAMS_OPEN.follow(self, InFlight.open_streams)
 
     def __len__(self) -> int:
         return len(self._calls) + len(self._streams)
+
+    def streams(self) -> Iterable[Call]:
+        """The open streams."""
+        return self._streams
+
+    def running_calls(self) -> int:
+        """How many unary calls run."""
+        return len(self._calls)
+
+    def open_streams(self) -> int:
+        """How many streams are open."""
+        return len(self._streams)
 
     def enter(self, call: Call) -> None:
         """Admit a call.
@@ -111,7 +126,7 @@ def _held(calls: Iterable[Call], peer: str) -> int:
 
 
 def _stop(call: Call) -> None:
-    call.stopped = True
+    call.stopped = shutting_down()
     for task in (call.work, call.task):
         if task is not None:
             task.cancel()

@@ -31,7 +31,8 @@ from lot_grpc.server.audit import audit, audit_open
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
-from lot_grpc.server.inflight import shutting_down
+from lot_grpc.server.observation import metering, tracing
+from lot_grpc.server.redaction import redaction
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
 from lot_grpc.server.surroundings import Layer, Surroundings
@@ -72,10 +73,10 @@ def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Ha
             call.code = _name(call.context.code())
             raise
         except asyncio.CancelledError:
-            if not call.stopped:
+            if call.stopped is None:
                 call.code = "DEADLINE_EXCEEDED" if _overdue(call.context) else "CANCELLED"
                 raise
-            status = _reported(call, shutting_down())
+            status = _reported(call, call.stopped)
         except Exception as error:  # noqa: BLE001 - this is the boundary
             status = _reported(call, error)
         return await _abort(call, status)
@@ -154,7 +155,8 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
 
     async def received(call: Call) -> Any:
         call.request = await incoming.receive(call.context, method.request_type)
-        size = len(call.request)
+        call.bytes_received = size = len(call.request)
+        call.messages_received = 1
         around.inflight.bytes.arrived(call.peer, size)
         try:
             return await handler(call)
@@ -176,6 +178,8 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
                 call.received += 1
+                call.bytes_received += len(raw)
+                call.messages_received += 1
                 return check(raw)
 
             requests = Requests(call.context, counted)
@@ -232,20 +236,20 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     servicer's next read or response; if it reaches neither, it is cancelled after
     ``max_call_seconds``. A drain waits for both.
 
-    A repeat of a request that is still running joins its work if it has a request id, or if the
-    first caller has disconnected and so most likely is the one repeating it.
+    A repeat of a request of the same principal that is still running joins its work if it has a
+    request id, or if the first caller has disconnected and so most likely is the one repeating it.
     """
     if not method.writes:
         return handler
     seconds = around.limits.max_call_seconds
-    running: dict[bytes, Call] = {}
+    running: dict[tuple[str, bytes], Call] = {}
 
     def begun(call: Call) -> asyncio.Task[Any]:
         """Start its work, or join that of an identical request."""
         if method.streaming:
             return asyncio.create_task(handler(call))
         raw = call.request.SerializeToString(deterministic=True)
-        key = hashlib.sha256(raw).digest()
+        key = call.principal.id, hashlib.sha256(raw).digest()
         first = running.get(key)
         named = bool(getattr(call.request, "request_id", ""))
         if first is not None and first.work is not None and (named or first.abandoned):
@@ -306,7 +310,14 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
 
 # --- the order ------------------------------------------------------------------------------------
 
-OUTER: Final[tuple[Layer, ...]] = (access_log, audit, error_boundary, authentication)
+OUTER: Final[tuple[Layer, ...]] = (
+    metering,
+    tracing,
+    access_log,
+    audit,
+    error_boundary,
+    authentication,
+)
 """Layers around every RPC, including those that are not implemented."""
 
 INNER: Final[tuple[Layer, ...]] = (
@@ -315,6 +326,7 @@ INNER: Final[tuple[Layer, ...]] = (
     checked_requests,
     authorization,
     audit_open,
+    redaction,
     time_limit,
     shield,
     one_model,

@@ -1,6 +1,7 @@
-"""Page tokens: where a list continues, bound to its request.
+"""Page tokens: where a list continues, bound to its request and to who made it.
 
-A token is base64url of JSON [version, hash of the request without its page, position].
+A token is base64url of JSON [version, hash of the principal and of the request without its page,
+position].
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from lot_grpc.domain.errors import PageTokenMismatchError
-from lot_grpc.server.tokens import decode, encode, is_number, is_point, short_hash
+from lot_grpc.server.tokens import bound_hash, decode, encode, is_number, is_point
 from lot_grpc.services.paging import Position
 
 _VERSION = 1
@@ -21,8 +22,8 @@ def _request_key(request: Message) -> str:
     bare.CopyFrom(request)
     bare.ClearField("page_token")
     bare.ClearField("page_size")
-    name = request.DESCRIPTOR.full_name.encode()
-    return short_hash(name + bare.SerializeToString(deterministic=True))
+    name = request.DESCRIPTOR.full_name
+    return bound_hash(name.encode() + bare.SerializeToString(deterministic=True))
 
 
 def _encode(request: Message, position: Any) -> str:
@@ -36,7 +37,8 @@ def _decode(request: Message, token: str) -> Any:
         raise _damaged() from error
     if version != _VERSION or request_key != _request_key(request):
         raise PageTokenMismatchError(
-            "page_token belongs to a list with other arguments; repeat those, or start without one"
+            "page_token belongs to a list with other arguments, or of other credentials; repeat "
+            "those, or start without one"
         )
     return position
 

@@ -36,6 +36,11 @@ def serve(
     fitting = min(ANSWER_BYTES, max_bytes or ANSWER_BYTES)
     patience = None if method.writes else send_seconds
 
+    def add_notices(call: Call, response: Any) -> None:
+        if call.notices:
+            response.notices.extend(call.notices)
+            call.notices.clear()
+
     def serialize(response: Any) -> bytes:
         if not isinstance(response, kind):  # upb would silently serialize any message
             raise TypeError(f"{method.name} answered {type(response).__name__}")
@@ -56,6 +61,7 @@ def serve(
             mask = shape.mask(call.request)
             response = await behaviour(call.request, call.context)
             if isinstance(response, kind):
+                add_notices(call, response)
                 shape.fit(response, mask, fitting)
             return serialize(response)
 
@@ -68,6 +74,7 @@ def serve(
             async for response in responses:
                 if call.abandoned:
                     raise asyncio.CancelledError
+                add_notices(call, response)
                 raw = serialize(response)
                 try:
                     if not begun:
@@ -78,6 +85,8 @@ def serve(
                     else:
                         async with asyncio.timeout(patience):
                             await write(raw)
+                    call.bytes_sent += len(raw)
+                    call.messages_sent += 1
                 except grpc.aio.AbortError:
                     raise
                 except TimeoutError:

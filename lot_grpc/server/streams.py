@@ -8,7 +8,7 @@ only the wait for it is interrupted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import grpc
@@ -32,6 +32,7 @@ class Requests:
         "_check",
         "_context",
         "_demand",
+        "_each",
         "_first",
         "_interrupt",
         "_limit",
@@ -46,6 +47,7 @@ class Requests:
         self._context = context
         self._check = check
         self._first: list[Callable[[Message], None]] = []
+        self._each: Callable[[Message], Awaitable[None]] | None = None
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
         self._interrupt: BaseException | None = None
@@ -93,11 +95,17 @@ class Requests:
         first, self._first = self._first, []
         for check in first:
             check(message)
+        if self._each is not None:
+            await self._each(message)
         return message
 
     def on_first(self, check: Callable[[Message], None]) -> None:
         """Check the first request, after earlier checks; an error of one ends the stream."""
         self._first.append(check)
+
+    def on_each(self, change: Callable[[Message], Awaitable[None]]) -> None:
+        """Check or change each request after that; an error that it raises ends the stream."""
+        self._each = change
 
     def limit_wait(self, seconds: float, error: Callable[[], Exception]) -> None:
         """Raise ``error()`` once the consumer has waited this long for a request; 0: no limit.

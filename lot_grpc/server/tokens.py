@@ -1,4 +1,8 @@
-"""The format of tokens and cursors: base64url of JSON. They are positions, not credentials."""
+"""The format of tokens and cursors: base64url of JSON. They are positions, not credentials.
+
+What binds one to its caller guards against mix-ups, not against forgery: a forged one is a position
+in what its caller may read anyway.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Any
+
+from lot_grpc.work import current_caller
 
 _POINT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -26,9 +32,10 @@ def decode(token: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def short_hash(data: bytes) -> str:
-    """A hash that distinguishes the request of one list from another's."""
-    return hashlib.sha256(data).hexdigest()[:16]
+def bound_hash(data: bytes) -> str:
+    """A hash that distinguishes a request of one caller from another one, and from another's."""
+    owner = current_caller().principal.id
+    return hashlib.sha256(f"{len(owner)} {owner}".encode() + data).hexdigest()[:16]
 
 
 def is_number(value: Any, below: int = 2**53) -> bool:

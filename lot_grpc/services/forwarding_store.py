@@ -96,6 +96,7 @@ class ForwardingStore:
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
@@ -106,6 +107,7 @@ class ForwardingStore:
             where,
             limit=limit,
             order=order,
+            after=after,
             payload=payload,
             vectors=vectors,
         )

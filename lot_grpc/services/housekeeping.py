@@ -16,7 +16,8 @@ from lot_grpc.services.maintenance import Maintenance, Swept, Task
 from lot_grpc.services.operations import FinishExpiry, ResourcesByKind
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.work import begin_work
+from lot_grpc.telemetry.metrics import HOUSEKEEPING_FAILURES, HOUSEKEEPING_RUNS
+from lot_grpc.work import begin_work, follow_up
 
 T = TypeVar("T")
 
@@ -74,7 +75,8 @@ class Housekeeping:
         before = _EVER if all_of_it else self._time.now() - _LEAVE_TO_OTHERS
         counts = {}
         for name, recover in self._maintenance.recoveries.items():
-            counts[name] = await _unless_clearing(recover, before)
+            with follow_up():
+                counts[name] = await _unless_clearing(recover, before)
         return Finished(counts)
 
     async def drop_expired(self) -> int:
@@ -115,10 +117,13 @@ class Housekeeping:
         with the results of sweeps.
         """
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._every(_FLUSH_SECONDS, self._retrievals.flush, report))
-            group.create_task(self._every(_SWEEP_SECONDS, lambda: self.sweep(report_sweep), report))
-            for seconds, periodic in self._maintenance.periodic.values():
-                group.create_task(self._every(seconds, periodic, report))
+            every: dict[str, tuple[float, Task]] = {
+                "flush": (_FLUSH_SECONDS, self._retrievals.flush),
+                "sweep": (_SWEEP_SECONDS, lambda: self.sweep(report_sweep)),
+                **self._maintenance.periodic,
+            }
+            for name, (seconds, task) in every.items():
+                group.create_task(self._every(name, seconds, task, report))
 
     async def sweep(self, report_sweep: ReportSweep) -> None:
         """Finish interrupted work, delete what expired, and run all sweeps, once."""
@@ -131,8 +136,10 @@ class Housekeeping:
                     report_sweep(done.what, namespace, counts)
         await self._store.flush()
 
-    async def _every(self, seconds: float, task: Task, report: Report) -> None:
+    async def _every(self, name: str, seconds: float, task: Task, report: Report) -> None:
         known = ""
+        for counter in (HOUSEKEEPING_RUNS, HOUSEKEEPING_FAILURES):
+            counter.add(name, by=0)
         while True:
             await asyncio.sleep(seconds)
             begin_work()
@@ -140,7 +147,9 @@ class Housekeeping:
                 async with self._gate.together():
                     await task()
                 known = ""
+                HOUSEKEEPING_RUNS.add(name)
             except Exception as error:  # noqa: BLE001 - it must go on, whatever happens once
+                HOUSEKEEPING_FAILURES.add(name)
                 if known != type(error).__name__:
                     report("housekeeping failed, it will be tried again", error)
                 known = type(error).__name__

@@ -123,6 +123,7 @@ class NormalFormStore(ForwardingStore):
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
@@ -136,6 +137,7 @@ class NormalFormStore(ForwardingStore):
             _normal(where),
             limit=limit,
             order=order,
+            after=after,
             payload=payload,
             vectors=vectors,
         )

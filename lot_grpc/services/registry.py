@@ -86,6 +86,19 @@ class ExportedCollection:
         return moved
 
 
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """A collection that counts against quotas.
+
+    Attributes:
+        counted: Whether its records count, and not only their bytes.
+        derived: As declared by the collection.
+    """
+
+    counted: bool
+    derived: bool
+
+
 BOOKKEEPING: Final[tuple[ResourceCollection, ...]] = (
     ResourceCollection(
         name=META,
@@ -141,6 +154,7 @@ class Registry:
         retained: The kinds that a policy bounds.
         seeded: The kinds in knowledge packs.
         counted: The kinds whose outcomes are counted.
+        metered: The collections that count against quotas.
     """
 
     def __init__(
@@ -173,6 +187,12 @@ class Registry:
         self.retained = tuple(one for one in specs if one.retention is not None)
         self.seeded = tuple(one for one in specs if one.seed is not None)
         self.counted = {one.kind: one for one in specs if one.counted}
+        self.metered = {
+            one.name: Metered(one is spec.collection, one.derived)
+            for spec in specs
+            if spec.metered
+            for one in spec.collections
+        }
 
     def collection_specs(self, dimensions: int) -> list[CollectionSpec]:
         """The schemas of all collections, for an embedding model of the given dimensions."""

@@ -146,6 +146,8 @@ class ResourceCollection:
         counted_as: The kind under which a reindex counts it. Empty: its own.
         expires: Whether its records expire at their ``EXPIRES_KEY`` and are then swept.
         of_store: Whether it belongs to the store as a whole, not to a namespace.
+        derived: Whether its records follow from others. They count against a quota, but are never
+            refused by it.
     """
 
     name: str
@@ -165,6 +167,7 @@ class ResourceCollection:
     counted_as: str = ""
     expires: bool = False
     of_store: bool = False
+    derived: bool = False
 
     def spec(self, dimensions: int) -> CollectionSpec:
         """Its schema, for an embedding model of the given dimensions."""
@@ -281,6 +284,7 @@ class ResourceSpec:
             they have no labels (``domain.subject``).
         counted: Whether outcomes of its records are counted (``records.counters``). Its
             ``belongings`` have sort keys, and are found by one key each.
+        metered: Whether its records, and parts of them, count against the quota of a namespace.
     """
 
     kind: str
@@ -303,6 +307,7 @@ class ResourceSpec:
     seen_keys: tuple[str, ...] = ()
     named_for_subject: bool = False
     counted: bool = False
+    metered: bool = True
 
     @property
     def creation(self) -> Kind:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS
 from lot_grpc.domain.knowledge import KnowledgePack
 from lot_grpc.domain.pattern import DEFAULT_MERGE_SIMILARITY
+from lot_grpc.domain.quota import Quota
 from lot_grpc.domain.ranking import RankingWeights
 from lot_grpc.domain.recommendation import DEFAULT_WEIGHTS, StructuralWeights
 from lot_grpc.kernel.create import CreateOnce
@@ -24,7 +25,7 @@ from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.gate import ModelGate
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.retrievals.retrievals import Retrievals
-from lot_grpc.services.store_stack import StoreStack
+from lot_grpc.services.store_stack import NO_QUOTA, StoreStack
 from lot_grpc.services.time_source import TimeSource
 
 
@@ -50,6 +51,7 @@ class ServiceSettings:
         packs: The knowledge packs to seed; None: those of the server.
         abandon_after_hours: Hours of inactivity after which an episode is abandoned; 0: never.
         look_seconds: How often a shared store is checked for clears by other processes.
+        quota: The quota of namespaces whose policy sets none.
     """
 
     weights: RankingWeights = field(default_factory=RankingWeights)
@@ -60,6 +62,7 @@ class ServiceSettings:
     packs: Sequence[KnowledgePack] | None = None
     abandon_after_hours: float = DEFAULT_ABANDON_HOURS
     look_seconds: float = LOOK_SECONDS
+    quota: Quota = NO_QUOTA
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ def open_runtime(
     """The runtime over an open store (``store_metadata.open_store``) with vectors of ``epoch``."""
     settings = settings or ServiceSettings()
     time_source, model = TimeSource(clock), CurrentModel(embedder, epoch)
-    stack = StoreStack(store, registry, model, time_source, settings.look_seconds)
+    stack = StoreStack(store, registry, model, time_source, settings.look_seconds, settings.quota)
     idempotency = IdempotencyStore(stack.clear_guard, time_source)
     tombstones = Tombstones(stack.clear_guard, time_source)
     policies = Policies(stack.clear_guard, time_source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from lot_grpc.domain.quota import Quota
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.changes.change_tracking_store import ChangeTrackingStore
 from lot_grpc.services.changes.replicas import ReplicaRegistry
@@ -13,10 +14,13 @@ from lot_grpc.services.clearing.clear_guard_store import ClearGuardStore
 from lot_grpc.services.clearing.clear_registry import LOOK_SECONDS, ClearRegistry
 from lot_grpc.services.clearing.extent import ClearExtent
 from lot_grpc.services.normal_form_store import NormalFormStore
+from lot_grpc.services.quotas.quota_store import QuotaStore
 from lot_grpc.services.registry import Registry
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.reindex.model_store import ModelStore
 from lot_grpc.services.time_source import TimeSource
+
+NO_QUOTA: Final = Quota()
 
 
 class StoreStack:
@@ -25,8 +29,9 @@ class StoreStack:
     Attributes:
         normal_form: Over the adapter.
         model: Over ``normal_form``; for what belongs to the store and to no namespace.
-        tracked: Over ``model``; for the clears themselves and the change feed.
-        guarded: Over ``tracked``; for all services.
+        tracked: Over ``model``; for the change feed.
+        quotas: Over ``tracked``; for the clears themselves.
+        clear_guard: Over ``quotas``; for all services.
         replicas: The processes that write to the store.
         sequencer: The numbers of this process's changes.
         clears: Which namespaces are being cleared.
@@ -36,6 +41,7 @@ class StoreStack:
     normal_form: NormalFormStore
     model: ModelStore
     tracked: ChangeTrackingStore
+    quotas: QuotaStore
     clear_guard: ClearGuardStore
     replicas: ReplicaRegistry
     sequencer: ChangeSequencer
@@ -49,12 +55,17 @@ class StoreStack:
         model: CurrentModel,
         time_source: TimeSource,
         look_seconds: float = LOOK_SECONDS,
+        quota: Quota = NO_QUOTA,
     ) -> None:
-        """``look_seconds``: how often a shared store is polled for the clears of others."""
+        """``look_seconds``: how often a shared store is polled for the clears of others.
+
+        ``quota``: that of namespaces whose policy sets none.
+        """
         self._registry = registry
         self._model = model
         self._time = time_source
         self._look_seconds = look_seconds
+        self._quota = quota
         for name, wrap in LAYERS.items():
             adapter = wrap(self, adapter)
             setattr(self, name, adapter)
@@ -73,6 +84,10 @@ class StoreStack:
         self.sequencer = ChangeSequencer(self.replicas, self._time, exclusive=inner.exclusive)
         return ChangeTrackingStore(inner, self.sequencer, self._registry)
 
+    def add_quotas(self, inner: VectorStore) -> VectorStore:
+        """Writes that would take a namespace over its quota are refused."""
+        return QuotaStore(inner, self._registry, self._time, self._quota)
+
     def add_clear_guard(self, inner: VectorStore) -> VectorStore:
         """Writes to a namespace that is being cleared are refused."""
         self.extent = ClearExtent(self._registry)
@@ -89,9 +104,11 @@ LAYERS: Final[Mapping[str, Callable[[StoreStack, VectorStore], VectorStore]]] = 
     # Below all that reads whole records, so that nothing above knows the names of an epoch; a
     # reindex works on what is beneath it, where those of both epochs are seen.
     "model": StoreStack.add_model,
-    # Below the guard: a write that is refused takes no number, and a clear, which works here,
-    # leaves a mark that the change feed tells.
+    # Below what refuses: a write that is refused takes no number. A clear leaves a mark here that
+    # the change feed tells.
     "tracked": StoreStack.add_change_tracking,
+    # Below the guard: what a clear deletes, which works here, is counted as any delete.
+    "quotas": StoreStack.add_quotas,
     # Outermost: whatever a service writes is refused, before it has any effect.
     "clear_guard": StoreStack.add_clear_guard,
 }

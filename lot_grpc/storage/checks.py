@@ -16,6 +16,7 @@ from lot_grpc.ports import (
     CollectionSpec,
     Index,
     MultiVector,
+    Order,
     Record,
     Rescore,
     SearchQuery,
@@ -78,6 +79,17 @@ def check_facet(spec: CollectionSpec, key: str) -> None:
     """Raise ``ValueError`` for a key without an index that supports facets."""
     if key != NAMESPACE_KEY and spec.indexes.get(key) not in _FACETED:
         raise ValueError(f"collection {spec.name!r} has no index for facets on {key!r}")
+
+
+def check_scroll(order: Order | None, after: str) -> None:
+    """Raise ``ValueError`` for an id to continue after in another order than that of ids."""
+    if order is not None and after:
+        raise ValueError("a scroll with an order continues by a condition on its key")
+
+
+def those_after(found: list[Record], after: str, limit: int) -> list[Record]:
+    """Up to ``limit`` of the records that a scroll from ``after`` on found."""
+    return [record for record in found if record.id != after][:limit] if after else found
 
 
 def check_delete(namespace: str | None, where: Where) -> None:

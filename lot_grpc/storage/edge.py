@@ -37,7 +37,7 @@ from lot_grpc.storage.group_commit import GroupCommit
 from lot_grpc.storage.lock import FolderLock
 from lot_grpc.storage.manifest import Manifest, missing_things
 from lot_grpc.storage.mapped import release_indexes
-from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_bytes
+from lot_grpc.storage.space import DEFAULT_MIN_FREE_BYTES, SpaceGuard, used_by_collection
 
 _log = structlog.get_logger()
 
@@ -218,19 +218,14 @@ class EdgeStore:
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Matching records by the order's key, else by id."""
+        given = (self._shard(collection), namespace, where, self._clock.now())
         return edge_reads.scroll(
-            self._shard(collection),
-            namespace,
-            where,
-            self._clock.now(),
-            limit=limit,
-            order=order,
-            payload=payload,
-            vectors=vectors,
+            *given, limit=limit, order=order, after=after, payload=payload, vectors=vectors
         )
 
     async def search(
@@ -292,15 +287,16 @@ class EdgeStore:
         with EDGE_ERRORS:
             points = {name: s.raw.info().points_count for name, s in self._shards.items()}
         free = self._space.free()
-        writable = free >= self._space.min_free_bytes
+        sizes = await asyncio.to_thread(used_by_collection, self._path)
         return StoreInfo(
             backend="edge",
             location=str(self._path),
             points=points,
-            used_bytes=await asyncio.to_thread(used_bytes, self._path),
+            used_bytes=sum(sizes.values()),
             free_bytes=free,
-            writable=writable,
+            writable=(writable := free >= self._space.min_free_bytes),
             detail="" if writable else "writes are rejected until space is freed",
+            sizes=sizes,
         )
 
     async def flush(self) -> None:

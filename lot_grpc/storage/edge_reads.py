@@ -34,7 +34,7 @@ from lot_grpc.ports import (
     Update,
     Where,
 )
-from lot_grpc.storage.checks import check_facet, check_search
+from lot_grpc.storage.checks import check_facet, check_scroll, check_search, those_after
 from lot_grpc.storage.conditions import is_expired, keys_of, matches
 from lot_grpc.storage.edge_filter import edge_filter, expired_filter
 from lot_grpc.storage.edge_points import query_vector, reader
@@ -121,15 +121,18 @@ def scroll(
     *,
     limit: int,
     order: Order | None,
+    after: str,
     payload: bool | tuple[str, ...],
     vectors: bool,
 ) -> list[Record]:
     """Matching records by the order's key, else by id."""
+    check_scroll(order, after)
     if shard.excludes(where):
         return []
     direction = Direction.Desc if order and order.descending else Direction.Asc
     request = ScrollRequest(
-        limit=limit,
+        offset=after or None,
+        limit=limit + bool(after),
         filter=edge_filter(namespace, where, shard.expired_at(now)),
         with_payload=payload_choice(payload, namespace),
         with_vector=vectors,
@@ -137,7 +140,7 @@ def scroll(
     )
     with EDGE_ERRORS:
         found, _ = shard.raw.scroll(request)
-    return list(map(reader(namespace), found))
+    return those_after(list(map(reader(namespace), found)), after, limit)
 
 
 def search(

@@ -26,7 +26,15 @@ from lot_grpc.ports import (
     Update,
     Where,
 )
-from lot_grpc.storage.checks import check_delete, check_facet, check_records, check_search, known
+from lot_grpc.storage.checks import (
+    check_delete,
+    check_facet,
+    check_records,
+    check_scroll,
+    check_search,
+    known,
+    those_after,
+)
 from lot_grpc.storage.conditions import is_expired
 from lot_grpc.storage.fallbacks import chosen, with_fallbacks
 from lot_grpc.storage.json_path import json_path, payload_choice
@@ -248,11 +256,13 @@ class QdrantStore:
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Matching records by the order's key, else by id."""
         held = known(self._collections, collection)
+        check_scroll(order, after)
         order_by = None
         if order is not None:
             descending = order.descending
@@ -262,13 +272,14 @@ class QdrantStore:
             found, _ = await self._client.scroll(
                 held.name,
                 scroll_filter=qdrant_filter(namespace, where, self._clock.now()),
-                limit=limit,
+                limit=limit + bool(after),
+                offset=after or None,
                 order_by=order_by,
                 with_payload=payload_choice(payload, namespace),
                 with_vectors=vectors,
                 consistency=held.consistency,
             )
-        return [record(one, namespace) for one in found]
+        return those_after([record(one, namespace) for one in found], after, limit)
 
     async def search(
         self,

@@ -96,13 +96,29 @@ def used_bytes(folder: Path, *, without: str = "") -> int:
 
     Folders named ``without`` are left out.
     """
-    total = 0
+    return sum(_used_by_folder(folder, without).values())
+
+
+def used_by_collection(folder: Path) -> dict[str, int]:
+    """``used_bytes`` by the name of each folder in it, with its own files under the empty name."""
+    used: dict[str, int] = {}
+    for path, size in _used_by_folder(folder, "").items():
+        name = next(iter(path.relative_to(folder).parts), "")
+        used[name] = used.get(name, 0) + size
+    return used
+
+
+def _used_by_folder(folder: Path, without: str) -> dict[Path, int]:
+    """Bytes of the files directly in each folder below."""
+    used = {}
     for directory, folders, names in os.walk(folder):
         if without in folders:
             folders.remove(without)
+        total = 0
         for name in names:
             try:
                 total += os.lstat(Path(directory, name)).st_blocks * 512
             except FileNotFoundError:  # a segment that was just replaced
                 continue
-    return total
+        used[Path(directory)] = total
+    return used

@@ -37,6 +37,7 @@ from lot_grpc.storage.checks import (
     check_delete,
     check_facet,
     check_records,
+    check_scroll,
     check_search,
     distinct,
     known,
@@ -185,11 +186,14 @@ class InMemoryStore:
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
         """Matching records by the order's key, else by id."""
+        check_scroll(order, after)
         found = sorted(self._live(collection, namespace, where), key=lambda r: r.id)
+        found = [r for r in found if r.id > after]
         if order is not None:
             key = order.key
             found = [r for r in found if isinstance(r.payload.get(key), int)]

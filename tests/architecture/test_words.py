@@ -158,8 +158,10 @@ def test_no_name_of_the_contract_is_an_old_word() -> None:
 def test_no_name_of_a_command_is_an_old_word() -> None:
     names: list[str] = []
     for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
-        names.append(name)
-        names += [option.lstrip("-") for one in command.params for option in one.opts]
+        inner = getattr(command, "commands", {})
+        names += [name, *inner]
+        for each in (command, *inner.values()):
+            names += [option.lstrip("-") for one in each.params for option in one.opts]
     assert len(names) > 100
     assert not sorted(filter(is_old, names))
 

@@ -15,10 +15,11 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from lot_grpc import __version__, app, checking
 from lot_grpc.cli.app import app as command_line
-from lot_grpc.cli.calls import reachable
+from lot_grpc.cli.connection import reachable
 from lot_grpc.domain.errors import (
     KnowledgePackInvalidError,
     ModelUnavailableError,
+    RedactionRulesInvalidError,
     ServingEndedError,
     StoreLockedError,
 )
@@ -108,6 +109,7 @@ def test_settings_that_cannot_be_used_exit_2_in_one_message(runner, monkeypatch,
         (StoreLockedError("/data is in use by pid 7"), "LOT_DATA_DIR"),
         (ModelUnavailableError("the model file is damaged"), "lot-grpc check"),
         (KnowledgePackInvalidError("/p.toml", "", "name", "is bad"), "LOT_SEED_PACKS"),
+        (RedactionRulesInvalidError("/r.toml", "x", "is bad"), "LOT_REDACT_RULES"),
         (ServingEndedError("the server no longer accepts calls"), "restart the server"),
     ],
 )

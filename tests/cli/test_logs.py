@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import random
 import warnings
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ import pytest
 import structlog
 
 from lot_grpc.logs import MAX_EXCEPTION_TEXT, configure_logging
+from tests.secrets import keys
 
 
 @pytest.fixture
@@ -79,6 +81,27 @@ def test_secrets_are_masked_by_key_and_wherever_they_appear(lines):
     assert first["page_token"] == "p1"
     assert "hush" not in json.dumps([second, third])
     assert second["count"] == 3
+
+
+def test_what_the_redaction_rules_find_is_redacted_in_any_text(lines):
+    key = keys.FIT["lot_key"](random.Random(1))
+    structlog.get_logger().info(f"refused {key}", cause={"url": f"http://x/?token={key}"}, n=1)
+    logging.getLogger("httpx").error("GET https://ann:S3cretWord@host/ failed")
+    try:
+        int(f"bad key {key}")
+    except ValueError:
+        structlog.get_logger().exception("failed", token="abc", bearer="x")
+    first, second, third = lines()
+    assert first["message"] == "refused [REDACTED:lot_key]"
+    assert first["n"] == 1
+    assert "https://ann:[REDACTED:url_password]@host/" in second["message"]
+    assert (third["token"], third["bearer"]) == ("********", "********")
+    assert key not in json.dumps([first, second, third])
+
+
+def test_a_text_that_is_no_unicode_is_logged(lines):
+    structlog.get_logger().info("password=\udcff hunter22")
+    assert len(lines()) == 1
 
 
 def test_a_traceback_is_whole_but_the_message_is_cut(lines):

@@ -22,6 +22,8 @@ from lot_grpc.settings import (
 )
 from lot_grpc.settings_file import SettingsError, explain_settings, load_settings
 
+TLS = {"LOT_TLS_CERT": "/c", "LOT_TLS_KEY": "/k"}
+
 
 def problems_of(config: Path | None = None) -> str:
     with pytest.raises(SettingsError) as caught:
@@ -246,9 +248,29 @@ def test_all_mistakes_are_told_at_once(tmp_path, monkeypatch):
             "LOT_EMBEDDING_PROVIDER=openai has no model files",
         ),
         ({"LOT_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, "set LOT_EMBEDDING_PROVIDER=openai"),
-        ({"LOT_ADDRESS": "0.0.0.0:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
-        ({"LOT_ADDRESS": "[::]:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
-        ({"LOT_ADDRESS": "example.test:50051"}, "LOT_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_ADDRESS": "0.0.0.0:50051"}, "not encrypted; bind 127.0.0.1, set LOT_TLS_CERT"),
+        ({"LOT_ADDRESS": "0.0.0.0:50051"}, "or set LOT_ALLOW_PLAINTEXT=true"),
+        ({"LOT_ADDRESS": "[::]:50051"}, "or set LOT_ALLOW_ANONYMOUS=true"),
+        ({"LOT_ADDRESS": "example.test:50051"}, "set LOT_AUTH_KEYS"),
+        ({"LOT_TLS_CERT": "/c"}, "LOT_TLS_CERT needs LOT_TLS_KEY"),
+        ({"LOT_TLS_KEY": "/k"}, "LOT_TLS_KEY needs LOT_TLS_CERT"),
+        ({"LOT_TLS_CLIENT_CA": "/a"}, "LOT_TLS_CLIENT_CA needs LOT_TLS_CERT and LOT_TLS_KEY"),
+        (
+            {**TLS, "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:50052"},
+            "LOT_TLS_CLIENT_ADDRESS needs LOT_TLS_CLIENT_CA",
+        ),
+        (
+            {**TLS, "LOT_TLS_CLIENT_CA": "/a", "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:50051"},
+            "is LOT_ADDRESS as well; give it another port",
+        ),
+        ({"LOT_METRICS_ADDRESS": "0.0.0.0:9464"}, "LOT_METRICS_ALLOW_NON_LOOPBACK=true"),
+        ({"LOT_METRICS_ADDRESS": "9464"}, "should be host:port"),
+        ({"LOT_OTEL_CONTENTS": "true"}, "set LOT_OTEL_ENDPOINT, or remove it"),
+        ({"LOT_OTEL_ENDPOINT": "127.0.0.1:4317"}, "should be http:// or https:// with"),
+        ({"LOT_OTEL_ENDPOINT": "http://collector"}, "LOT_OTEL_ENDPOINT = 'http://collector'"),
+        ({"LOT_OTEL_ENDPOINT": "http://me:secret@x:1"}, "LOT_OTEL_ENDPOINT: should be"),
+        ({"LOT_OTEL_SAMPLE_RATIO": "2"}, "LOT_OTEL_SAMPLE_RATIO = '2'"),
+        ({"LOT_OTEL_METRICS_SECONDS": "-1"}, "LOT_OTEL_METRICS_SECONDS = '-1'"),
     ],
 )
 def test_a_contradiction_is_refused_and_says_what_to_change(monkeypatch, given, said):
@@ -261,7 +283,8 @@ def test_several_contradictions_are_told_together(monkeypatch):
     monkeypatch.setenv("LOT_ADDRESS", "0.0.0.0:1")
     monkeypatch.setenv("LOT_STORE", "qdrant")
     told = problems_of()
-    assert "LOT_ALLOW_NON_LOOPBACK" in told
+    assert "LOT_ALLOW_PLAINTEXT" in told
+    assert "LOT_ALLOW_ANONYMOUS" in told
     assert "LOT_QDRANT_URL" in told
 
 
@@ -282,8 +305,24 @@ def test_every_ranking_setting_has_an_effect(monkeypatch, name):
 
 def test_listening_beyond_loopback_goes_when_it_is_asked_for_by_name(monkeypatch):
     monkeypatch.setenv("LOT_ADDRESS", "0.0.0.0:50051")
-    monkeypatch.setenv("LOT_ALLOW_NON_LOOPBACK", "true")
+    monkeypatch.setenv("LOT_ALLOW_ANONYMOUS", "true")
+    assert "LOT_ALLOW_PLAINTEXT" in problems_of()
+    monkeypatch.setenv("LOT_ALLOW_PLAINTEXT", "true")
     assert load_settings().server.host == "0.0.0.0"
+    monkeypatch.delenv("LOT_ALLOW_ANONYMOUS")
+    assert "LOT_ALLOW_ANONYMOUS" in problems_of()
+
+
+def test_tls_and_client_certificates_open_an_address_beyond_loopback(monkeypatch):
+    for name, value in {**TLS, "LOT_ADDRESS": "0.0.0.0:50051"}.items():
+        monkeypatch.setenv(name, value)
+    told = problems_of()
+    assert "LOT_ALLOW_ANONYMOUS" in told
+    assert "LOT_ALLOW_PLAINTEXT" not in told
+    monkeypatch.setenv("LOT_TLS_CLIENT_CA", "/a")
+    settings = load_settings()
+    assert settings.tls.requires_certificates
+    assert not settings.authenticates
 
 
 def test_a_secret_is_in_no_message_and_no_listing(monkeypatch):

@@ -1,4 +1,4 @@
-"""The page of the data model is what the specs of the kinds say."""
+"""The pages of the data model and of the metrics are what the code says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from tests.docs.pages import DOCS, ROOT
 
 
-def test_the_data_model_is_what_the_specs_say() -> None:
+def test_the_generated_pages_are_what_the_code_says() -> None:
     done = subprocess.run(
         [sys.executable, str(DOCS / "generate.py"), "--check"],
         cwd=ROOT,

@@ -38,14 +38,21 @@ NAMING_CODE = [
 COMMANDS = {
     name: {
         "--help",
-        *(option for one in command.params for option in (*one.opts, *one.secondary_opts)),
+        *(
+            option
+            for each in (command, *getattr(command, "commands", {}).values())
+            for one in each.params
+            for option in (*one.opts, *one.secondary_opts)
+        ),
     }
     for name, command in typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
 }
-"""The options of each command of ``lot-grpc``."""
+"""The options of each command of ``lot-grpc``, with those of the commands in it."""
 SETTINGS = {
     *settings(),
     "LOT_CONFIG",
+    *("LOT_CLIENT_API_KEY", "LOT_CLIENT_API_KEY_FILE"),
+    *("LOT_CLIENT_TLS_CA", "LOT_CLIENT_TLS_CERT", "LOT_CLIENT_TLS_KEY"),
     "LOT_EMBEDING_MODEL",  # misspelt to show what happens then
 }
 
@@ -56,6 +63,7 @@ OTHER_NAMES = {
     *("best_practices", "common_errors", "design_patterns", "include_file", "snake_case"),
     *("CompletableFuture", "ModuleNotFoundError", "BadRequest", "ErrorInfo", "RetryInfo"),
     *("call_id", "more_ids"),
+    *("lot_namespaces", "lot_role"),
     "test_planted_causes_are_found_and_hardly_anything_else",
 }
 """Tags, keys of metadata and the like, which guides name and the contract does not."""
@@ -160,7 +168,8 @@ def test_pages_that_code_and_contract_refer_to_exist() -> None:
     assert [(file, page) for file, page in sorted(named) if not (ROOT / page).is_file()] == []
 
 
-GUIDES = sorted({*DOCS.glob("*.md")} - {DOCS / "data-model.md"})  # which names payload keys
+GENERATED = {DOCS / "data-model.md", DOCS / "metrics.md"}  # which name keys and labels
+GUIDES = sorted({*DOCS.glob("*.md")} - GENERATED)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=name_of)

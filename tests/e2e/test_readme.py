@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.e2e.conftest import API_KEY, Secured
 from tests.e2e.process import PATIENCE, ROOT, Served
 
 ADDRESS = "127.0.0.1:50051"
@@ -30,11 +32,12 @@ def snippets() -> list[tuple[str, str]]:
     return found
 
 
-def run_python(running: Served, *arguments: str) -> str:
+def run_python(running: Served, *arguments: str, folder: Path | None = None) -> str:
     environment = {
         **os.environ,
         "PYTHONPATH": str(CLIENT / "src"),
         "LOT_ADDRESS": running.address,
+        "LOT_CLIENT_API_KEY": API_KEY,
     }
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -42,6 +45,7 @@ def run_python(running: Served, *arguments: str) -> str:
         text=True,
         timeout=PATIENCE,
         env=environment,
+        cwd=folder,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -51,9 +55,16 @@ def run_python(running: Served, *arguments: str) -> str:
 @pytest.mark.parametrize(
     "snippet", [code for _, code in snippets()], ids=[n for n, _ in snippets()]
 )
-def test_the_python_of_a_page_runs_as_it_stands(snippet: str, running: Served) -> None:
+def test_the_python_of_a_page_runs_as_it_stands(
+    snippet: str, request: pytest.FixtureRequest
+) -> None:
     assert ADDRESS in snippet
-    run_python(running, "-c", snippet.replace(ADDRESS, running.address))
+    if "Tls(" in snippet:
+        secured: Secured = request.getfixturevalue("secured")
+        server, folder = secured.served, secured.folder
+    else:
+        server, folder = request.getfixturevalue("running"), None
+    run_python(server, "-c", snippet.replace(ADDRESS, server.address), folder=folder)
 
 
 def test_the_readme_shows_what_its_python_prints(running: Served) -> None:

@@ -199,7 +199,7 @@ TELL_MODULES = """
     import os, signal, sys
     from lot_grpc.cli import main, serve
 
-    def tell(ready):
+    def tell(*_):
         print(*sys.modules, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 

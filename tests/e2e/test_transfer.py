@@ -153,7 +153,7 @@ def test_conflicts_are_told_with_what_to_do(filled: Served, exported: Path):
     assert lot(filled, *into).code == 0
     file = exported.with_name("other.lot")
     assert lot(filled, "export", str(file), "-n", "conflicts", "--kind", "preference").code == 0
-    from lot_grpc.cli.calls import connected
+    from lot_grpc.cli.connection import connected
     from lot_grpc.pb.lot.v1 import memory_service_pb2_grpc, preference_pb2
 
     with connected(filled.address) as channel:

@@ -36,10 +36,10 @@ def test_queries_and_documents_have_their_own_keys():
 def test_long_texts_that_differ_only_at_the_end_have_their_own_short_keys():
     one, other = key_of("query", "a" * 9999 + "b"), key_of("query", "a" * 9999 + "c")
     assert one != other
-    assert len(one[1]) == 32
+    assert len(one[-1]) == 32
 
 
 def test_a_long_text_and_the_text_of_its_hash_are_apart():
-    [_, digest] = key_of("query", "a" * 9999)
+    *_, digest = key_of("query", "a" * 9999)
     assert isinstance(digest, bytes)
     assert key_of("query", digest.decode("latin-1")) != key_of("query", "a" * 9999)

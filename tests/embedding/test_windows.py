@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lot_grpc.domain.errors import EmbeddingFailedError
+from lot_grpc.embedding.cache import key_of
 from lot_grpc.embedding.catalog import DEFAULT_MODEL, card_of
 from lot_grpc.embedding.fastembed import FastembedEmbedder
 from lot_grpc.embedding.model import OnnxEncoder
@@ -216,7 +217,7 @@ async def test_closing_finishes_a_text_that_is_read_in_windows(
 
 def jobs(*names: str) -> list[Job]:
     loop = asyncio.get_running_loop()
-    return [Job(("document", name), name, loop) for name in names]
+    return [Job(key_of("document", name), name, loop) for name in names]
 
 
 def taken(turns: Turns, count: int) -> list[str]:

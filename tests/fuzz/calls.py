@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -35,6 +35,8 @@ RPCS: dict[str, MethodDescriptor] = {
     for name, service in (SERVICES | FOREIGN).items()
     for method in service.methods
 }
+Metadata: TypeAlias = "Sequence[tuple[str, str | bytes]]"
+
 _REASONS = {
     name.removeprefix("ERROR_REASON_")
     for name in error_reason_pb2.ErrorReason.DESCRIPTOR.values_by_name
@@ -89,7 +91,7 @@ class Outcome:
     wrong: str = ""
 
 
-def make(channel: grpc.Channel, it: Attempt, maker: Maker) -> Outcome:
+def make(channel: grpc.Channel, it: Attempt, maker: Maker, metadata: Metadata = ()) -> Outcome:
     """Make the call, and learn from its answers.
 
     By the library's client without asyncio: the other one loses the status of a call that ends
@@ -107,11 +109,11 @@ def make(channel: grpc.Channel, it: Attempt, maker: Maker) -> Outcome:
     try:
         if method.server_streaming:
             sent = _sent(it, over) if method.client_streaming else it.messages[0]
-            answers = call(sent, timeout=SECONDS)
+            answers = call(sent, timeout=SECONDS, metadata=metadata)
             if it.cut or not method.client_streaming:  # nothing else may end it
                 threading.Timer(_CUT_SECONDS, _end, (cut, answers)).start()
         else:
-            answers = [call(it.messages[0], timeout=SECONDS)]
+            answers = [call(it.messages[0], timeout=SECONDS, metadata=metadata)]
         for raw in answers:
             maker.learn(method.output_type._concrete_class.FromString(raw))
     except grpc.RpcError as error:

@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import grpc
@@ -18,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tests.e2e.process import Served
 from tests.fuzz import transport
 from tests.fuzz.calls import RPCS, SECONDS, Attempt, Outcome, attempt, make
+from tests.fuzz.keys import ADMIN, Keyed, Keys, not_allowed
 from tests.fuzz.making import NAMESPACES, Maker
 from tests.fuzz.memory import Memory
 from tests.server.examples import prepare
@@ -31,6 +34,10 @@ MOST_LOG_BYTES = 1000
 """What a call may write to the log, on the average of a round."""
 SLOW_SECONDS = 60.0
 """From which on a call is wrong. To seed a namespace takes some 10 s of two processors."""
+_QUARTERS = 4
+_ENOUGH_ROUNDS = 20
+_MOST_GROWTH = 4 / 3
+"""How much more may be taken in the last quarter than in the second, when caches are full."""
 _TOGETHER = 16
 OFFLINE = {"LOT_EMBEDDING_DOWNLOAD": "false"}
 """A setting of the server: a call may happen to name a model that could be downloaded."""
@@ -52,18 +59,22 @@ class Fuzz:
     Attributes:
         wrong: what should not be, each kind once.
         rows: by RPC.
+        keys: who calls, if the server has authentication.
         made: how many calls.
         most_memory: bytes that the server and its parser took at most.
+        resident: what they took after each round.
     """
 
     served: Served
     seed: int
     say: Callable[[str], None]
     rpcs: Sequence[str] = tuple(RPCS)
+    keys: Keys | None = None
     wrong: dict[str, str] = field(default_factory=dict)
     rows: dict[str, Row] = field(default_factory=dict)
     made: int = 0
     most_memory: int = 0
+    resident: list[int] = field(default_factory=list)
     _maker: Maker = field(default_factory=Maker)
     _kept: list[tuple[str, str]] = field(default_factory=list)
     _log_seen: int = 0
@@ -88,8 +99,10 @@ class Fuzz:
                 todo = [(rpc, number) for number in numbers for rpc in self.rpcs]
                 together = _TOGETHER if start // size % 4 == 3 else 1
                 await self._round(channel, memory, todo, together, end)
+                self.resident.append(memory.start())
             await self._transport(transport_cases, half_sent)
             await self._find_kept()
+            self._compare_memory()
             self.most_memory = memory.most
             if memory.most > MOST_MEMORY:
                 self._note("memory", f"{memory.most // MIB} MiB at most")
@@ -107,7 +120,7 @@ class Fuzz:
                 self.say(str(await self._call(channel, it, memory)))
 
     async def _prepare(self) -> None:
-        async with grpc.aio.insecure_channel(self.served.address, options=OPTIONS) as channel:
+        async with self._connected() as channel:
             for namespace in reversed(NAMESPACES):  # examples name what is in the first
                 await prepare(Lot(channel, namespace))
 
@@ -119,6 +132,13 @@ class Fuzz:
         if kind not in self.wrong:
             self.wrong[kind] = text
             self.say(f"wrong: {kind}: {text}")
+
+    def _connected(self) -> grpc.aio.Channel:
+        """A connection of one that may do everything."""
+        key = Keyed(self.keys.metadata(ADMIN) if self.keys else ())
+        return grpc.aio.insecure_channel(
+            self.served.address, options=OPTIONS, interceptors=[key] if self.keys else None
+        )
 
     # --- calls ------------------------------------------------------------------------------------
 
@@ -143,7 +163,9 @@ class Fuzz:
     async def _call(self, channel: grpc.Channel, it: Attempt, memory: Memory | None) -> Outcome:
         row = self.rows.setdefault(it.rpc, Row())
         before = memory.start() if memory else 0
-        outcome = await asyncio.to_thread(make, channel, it, self._maker)
+        who = self._caller(it)
+        metadata = self.keys.metadata(who) if self.keys else ()
+        outcome = await asyncio.to_thread(make, channel, it, self._maker, metadata)
         self.made += 1
         row.codes[outcome.code] += 1
         row.slowest = max(row.slowest, (outcome.seconds, it.number))
@@ -151,16 +173,24 @@ class Fuzz:
             row.grown = max(row.grown, (memory.most_since() - before, it.number))
         if outcome.wrong:
             self._note(f"{it.rpc} {outcome.wrong[:60]}", f"{it.text}: {outcome.wrong}")
+        if self.keys and it.messages and (wrong := not_allowed(who, RPCS[it.rpc], outcome.code)):
+            self._note(f"{it.rpc} by {who or 'nobody'}", f"{it.text}: {wrong}")
         if outcome.seconds > SLOW_SECONDS:
             self._note(f"{it.rpc} is slow", f"{it.text}: {outcome.seconds:.0f} s")
         return outcome
+
+    def _caller(self, it: Attempt) -> str:
+        """Whose key a call carries: the same for the same seed."""
+        if self.keys is None:
+            return ""
+        return self.keys.choose(random.Random(f"{self.seed}/{it.rpc}/{it.number}/key"))
 
     # --- whether all is well ----------------------------------------------------------------------
 
     async def _check(self, when: str, calls: int = 0) -> None:
         """Healthy, over a connection of its own; saves and recalls; its log is as it should be."""
         try:
-            async with grpc.aio.insecure_channel(self.served.address, options=OPTIONS) as channel:
+            async with self._connected() as channel:
                 health: Any = health_pb2_grpc.HealthStub(channel)
                 answer = await health.Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
                 if answer.status != health_pb2.HealthCheckResponse.SERVING:
@@ -191,7 +221,7 @@ class Fuzz:
             self._note("log size", f"{len(text) // calls} bytes a call")
 
     async def _find_kept(self) -> None:
-        async with grpc.aio.insecure_channel(self.served.address, options=OPTIONS) as channel:
+        async with self._connected() as channel:
             lot = Lot(channel, "kept")
             for index, (memory_id, pattern_id) in enumerate(self._kept):
                 try:
@@ -201,6 +231,21 @@ class Fuzz:
                         self._note("changed", f"{memory_id}, {pattern_id}")
                 except grpc.aio.AioRpcError as error:
                     self._note("lost", f"{memory_id}, {pattern_id}: {error.details()}")
+
+    def levels(self) -> list[int]:
+        """Bytes in each quarter of the rounds: the median, since a parser comes and goes."""
+        count = len(self.resident)
+        if count < _QUARTERS:
+            return self.resident
+        bounds = [count * part // _QUARTERS for part in range(_QUARTERS + 1)]
+        return [int(median(self.resident[a:b])) for a, b in pairwise(bounds)]
+
+    def _compare_memory(self) -> None:
+        if len(self.resident) < _ENOUGH_ROUNDS:
+            return
+        _, second, _, last = self.levels()
+        if last > second * _MOST_GROWTH:
+            self._note("memory", f"{second // MIB} MiB in the second quarter, {last // MIB} later")
 
     # --- below calls ------------------------------------------------------------------------------
 
@@ -219,7 +264,7 @@ class Fuzz:
 
     async def _still_serves(self, name: str) -> None:
         try:
-            async with grpc.aio.insecure_channel(self.served.address, options=OPTIONS) as channel:
+            async with self._connected() as channel:
                 stub: Any = health_pb2_grpc.HealthStub(channel)
                 await stub.Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
         except grpc.aio.AioRpcError as error:

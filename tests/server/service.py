@@ -11,6 +11,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import grpc
@@ -61,10 +62,13 @@ OPTIONS = [
 class Stub:
     """A service whose RPCs take a request's fields, in the test's namespace unless they say."""
 
-    def __init__(self, channel: grpc.aio.Channel, service: Any, namespace: str) -> None:
+    def __init__(
+        self, channel: grpc.aio.Channel, service: Any, namespace: str, key: str = ""
+    ) -> None:
         self._channel = channel
         self._service = service
         self._namespace = namespace
+        self._metadata = (("authorization", f"Bearer {key}"),) if key else None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = self._service.methods_by_name[name]
@@ -79,12 +83,12 @@ class Stub:
             response_deserializer=method.output_type._concrete_class.FromString,
         )
         if method.client_streaming:
-            return call  # type: ignore[no-any-return]
+            return partial(call, metadata=self._metadata)
 
         def ask(*, timeout: float = 30, **fields: Any) -> Any:
             if "namespace" in kind.DESCRIPTOR.fields_by_name:
                 fields.setdefault("namespace", self._namespace)
-            return call(kind(**fields), timeout=timeout)
+            return call(kind(**fields), timeout=timeout, metadata=self._metadata)
 
         return ask
 
@@ -100,6 +104,8 @@ class Lot:
     server: LotServer | None = None
     own_services: Services | None = None
     address: str = ""
+    key: str = ""
+    """An API key to send, if any."""
 
     def __getattr__(self, name: str) -> Any:
         """``patterns``, ``episodes``, ``memories``, ``admin``, ``learning``."""
@@ -107,7 +113,7 @@ class Lot:
         service = services.get(name, f"{name.removesuffix('s').title()}Service")
         if service not in SERVICES:
             raise AttributeError(name)
-        return Stub(self.channel, SERVICES[service], self.namespace)
+        return Stub(self.channel, SERVICES[service], self.namespace, self.key)
 
     @property
     def clock(self) -> FixedClock:
@@ -123,6 +129,10 @@ class Lot:
     def on(self, namespace: str) -> Lot:
         """The same server, asked for another namespace."""
         return replace(self, namespace=namespace)
+
+    def by(self, key: str) -> Lot:
+        """The same server, called with an API key."""
+        return replace(self, key=key)
 
 
 def new_namespace() -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2 as pb
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
+from lot_grpc.server.cursors import feed_of
 from tests.server.service import Lot
 from tests.server.wire import failure
 
@@ -223,35 +224,52 @@ async def test_what_cannot_be_watched_is_refused(lot, resource_kind):
     assert resource_kind in failed.message
 
 
-def _token(text: str) -> str:
+def _token(text: str, namespace: str = "") -> str:
+    """A cursor of this text; ``FEED`` in it is the feed of a namespace."""
+    text = text.replace("FEED", feed_of(namespace))
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-@pytest.mark.parametrize(
-    "cursor",
-    [
-        "x",
-        "not base64 at all!",
-        _token("{}"),
-        _token("[]"),
-        _token('[2,1,{"w":1},null,null]'),
-        _token("[1,1,{},null,null]"),
-        _token('[1,-1,{"w":1},null,null]'),
-        _token('[1,1,{"w":"1"},null,null]'),
-        _token('[1,1,{"w":1},3,null]'),
-        _token('[1,1,{"w":1},null,["pattern",1,"no point"]]'),
-        _token('[1,1,{"w":1},null,["nothing",null]]'),
-        _token("[" * 100_000)[:60_000],
-    ],
-)
-async def test_a_cursor_that_was_made_up_is_refused(lot, cursor):
+@pytest.mark.parametrize("cursor", ["x", "not base64 at all!"])
+async def test_a_cursor_that_is_no_token_is_refused(lot, cursor):
     failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
     assert failed.fields == {"after_cursor": "cursor.damaged"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[]",
+        '[1,1,{"w":1},null,null]',
+        '[1,1,1,{"w":1},null,null]',
+        '[2,"FEED",1,{"w":1},null,null]',
+        '[1,"FEED",1,{},null,null]',
+        '[1,"FEED",-1,{"w":1},null,null]',
+        '[1,"FEED",1,{"w":"1"},null,null]',
+        '[1,"FEED",1,{"w":1},3,null]',
+        '[1,"FEED",1,{"w":1},null,["pattern",1,"no point"]]',
+        '[1,"FEED",1,{"w":1},null,["nothing",null]]',
+        "[" * 45_000,
+    ],
+)
+async def test_a_cursor_that_was_made_up_is_refused(lot, text):
+    cursor = _token(text, lot.namespace)
+    failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
+    assert failed.fields == {"after_cursor": "cursor.damaged"}
+
+
+async def test_a_cursor_of_another_namespace_is_refused(lot):
+    async with change_watcher(lot) as watcher:
+        cursor = watcher.cursor
+    other = lot.on(f"{lot.namespace}-2")
+    failed = await failure(other.memories.WatchChanges(after_cursor=cursor).read())
+    assert failed.fields == {"after_cursor": "cursor.other_feed"}
+
+
 async def test_a_cursor_that_cannot_be_gone_on_from_says_what_to_do(lot):
     for time, why in ((1, "older"), (2**52, "store")):
-        cursor = _token(f'[1,{time},{{"w":1}},null,null]')
+        cursor = _token(f'[1,"FEED",{time},{{"w":1}},null,null]', lot.namespace)
         failed = await failure(lot.memories.WatchChanges(after_cursor=cursor).read())
         assert (failed.code, failed.reason) == ("OUT_OF_RANGE", "CURSOR_EXPIRED")
         assert why in failed.message
@@ -260,7 +278,7 @@ async def test_a_cursor_that_cannot_be_gone_on_from_says_what_to_do(lot):
 
 async def test_a_start_and_a_cursor_exclude_each_other(lot):
     call = lot.memories.WatchChanges(
-        after_cursor=_token('[1,1,{"w":1},null,null]'), from_start=True
+        after_cursor=_token('[1,"FEED",1,{"w":1},null,null]'), from_start=True
     )
     assert (await failure(call.read())).fields == {"": "watch_changes.start.one"}
 

@@ -99,11 +99,16 @@ def bare(messages: Sequence[pb.ExportResponse]) -> list[pb.ExportRecord]:
     for record in records_of(messages):
         copy = pb.ExportRecord()
         copy.CopyFrom(record)
-        copy.namespace = ""
-        if thing := copy.WhichOneof("record"):
-            inner = getattr(copy, thing)
-            for message in (inner, getattr(inner, "preference", None)):
-                if message is not None and "namespace" in message.DESCRIPTOR.fields_by_name:
-                    message.namespace = ""
-        records.append(copy)
+        records.append(placeless(copy))
     return records
+
+
+def placeless(message: Any) -> Any:
+    """A message, without what depends on the namespace of the records in it."""
+    for field, value in message.ListFields():
+        if field.name in ("namespace", "etag"):
+            message.ClearField(field.name)
+        elif field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for inner in value if field.is_repeated else (value,):
+                placeless(inner)
+    return message

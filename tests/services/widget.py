@@ -44,7 +44,7 @@ class Widget:
 
     @property
     def etag(self) -> str:
-        return etag_of(self.revision)
+        return etag_of(self.namespace, self.revision)
 
 
 def widget_point(namespace: str, widget_id: str) -> str:

@@ -33,7 +33,14 @@ type Client struct {
 }
 
 // Option changes how Dial connects.
-type Option func(*[]grpc.DialOption)
+type Option func(*dialing)
+
+// dialing is what Dial collects from its options.
+type dialing struct {
+	options      []grpc.DialOption
+	key          string
+	plaintextKey bool
+}
 
 // WithNamespace sets the tenant of all calls that name none. Without it they go to "default".
 func WithNamespace(namespace string) Option {
@@ -43,15 +50,16 @@ func WithNamespace(namespace string) Option {
 	)
 }
 
-// WithDialOptions passes options on to gRPC, for example credentials for TLS.
+// WithDialOptions passes options on to gRPC.
 func WithDialOptions(options ...grpc.DialOption) Option {
-	return func(all *[]grpc.DialOption) { *all = append(*all, options...) }
+	return func(dial *dialing) { dial.options = append(dial.options, options...) }
 }
 
 // Dial makes a client of the server at address, for example "127.0.0.1:50051". It connects with the
-// first call, so a server that is not there is that call's error.
+// first call, so a server that is not there is that call's error. It fails for an API key that is
+// none, or would be sent unencrypted.
 func Dial(address string, options ...Option) (*Client, error) {
-	all := []grpc.DialOption{
+	dial := dialing{options: []grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
 		grpc.WithChainUnaryInterceptor(identifying(), repeating),
@@ -64,13 +72,17 @@ func Dial(address string, options ...Option) (*Client, error) {
 		}),
 		// A server whose machine is gone is noticed within a minute of an open call.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second}),
-	}
+	}}
 	for _, option := range options {
-		option(&all)
+		option(&dial)
 	}
-	conn, err := grpc.NewClient(address, all...)
+	key, err := dial.credentials(address)
 	if err != nil {
 		return nil, err
+	}
+	conn, err := grpc.NewClient(address, append(dial.options, key...)...)
+	if err != nil {
+		return nil, unsent(err, address)
 	}
 	return &Client{
 		Patterns: lotv1.NewPatternServiceClient(conn),

@@ -70,6 +70,9 @@ func delay(failures int, retryAfter time.Duration) time.Duration {
 // transient tells whether the same call may succeed a little later. A server that stops drops calls
 // that came just before, without a reason.
 func transient(failure *Error) bool {
+	if strings.Contains(failure.Message, "failed to verify certificate") {
+		return false // the server's certificate was refused here, which no retry changes
+	}
 	if failure.Code == codes.Unavailable || failure.RetryAfter > 0 {
 		return true
 	}

@@ -46,7 +46,7 @@ class Restarting:
                 stderr=stderr,
                 text=True,
             )
-        return self._with_server.wait_until_ready(self.process, log)
+        return self._with_server.wait_until_ready(self.process, log)[0]
 
     def end(self, how: Callable[[subprocess.Popen[str]], None]) -> None:
         """By ``how``, and wait."""

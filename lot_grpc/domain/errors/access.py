@@ -60,12 +60,15 @@ class NamespaceDeniedError(LotError):
 
 
 class RoleRequiredError(LotError):
-    """The caller's role does not allow the call. ``where`` is a namespace or ``*``."""
+    """The caller's role does not allow the call.
+
+    ``where`` is a namespace, ``*`` for all at once, or empty for any.
+    """
 
     reason = "ROLE_REQUIRED"
 
     def __init__(self, method: str, role: str, where: str) -> None:
-        place = "all namespaces" if where == "*" else f"namespace {where}"
+        place = {"*": "all namespaces", "": "a namespace"}.get(where, f"namespace {where}")
         super().__init__(
             f"{method} needs the role {role} in {place}; ask the operator for credentials with "
             "that role",
@@ -101,12 +104,15 @@ class QuotaExceededError(LotError):
 
     reason = "QUOTA_EXCEEDED"
 
-    def __init__(self, namespace: str, unit: str, *, limit: int, used: int) -> None:
+    def __init__(self, namespace: str, unit: str, *, limit: int, used: int, added: int) -> None:
         super().__init__(
-            f"namespace {namespace} holds {counted(used, unit)}, and its quota is {limit:,}; "
-            "delete what is not needed, or ask the operator to raise the quota",
+            f"namespace {namespace} holds {counted(used, unit)}, its quota is {limit:,}, and this "
+            f"would add {added:,}; delete what is not needed, or ask the operator to raise the "
+            "quota",
             namespace=namespace,
             unit=unit,
             limit=limit,
             used=used,
+            added=added,
         )
+        self.namespace = namespace

@@ -124,3 +124,16 @@ class KnowledgePackInvalidError(StartupError):
     def __init__(self, file: str, entry: str, field: str, problem: str) -> None:
         where = ": ".join(part for part in (file, entry, field) if part)
         super().__init__(f"knowledge pack {where}: {problem}", file=file, entry=entry, field=field)
+
+
+class RedactionRulesInvalidError(StartupError):
+    """A file of redaction rules (``LOT_REDACT_RULES``) that cannot be read or used.
+
+    ``rule`` is empty where it is about the whole file.
+    """
+
+    reason = "REDACTION_RULES_INVALID"
+
+    def __init__(self, file: str, rule: str, problem: str) -> None:
+        where = ": ".join(part for part in (file, rule and f"rule {rule}") if part)
+        super().__init__(f"redaction rules {where}: {problem}", file=file, rule=rule)

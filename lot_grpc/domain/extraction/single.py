@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lot_grpc.domain.episode import Episode
 from lot_grpc.domain.extraction.digest import Step
-from lot_grpc.domain.ids import content_hash
+from lot_grpc.domain.ids import own_request_id
 from lot_grpc.domain.languages import language_name
 from lot_grpc.domain.origin import BY_SERVER
 from lot_grpc.domain.pattern import Action, PatternContent
@@ -61,7 +61,7 @@ def language_of(episode: Episode) -> str:
 
 def solution_request(episode: Episode, sort_key: int) -> str:
     """The request id under which its pattern is saved: the same for the same episode."""
-    return f"lesson.{content_hash([episode.episode_id, sort_key])}"
+    return own_request_id("extraction", episode.episode_id, sort_key)
 
 
 def _actions(steps: Sequence[Step]) -> tuple[Action, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
+from lot_grpc.domain.quota import NamespaceQuota
 from lot_grpc.domain.subject import Erased
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
@@ -23,7 +24,7 @@ _PRESET = EnumCodec(policy_pb.PolicyPreset.DESCRIPTOR, PolicyPreset)
 _OUTPUT_ONLY = fields_beside(policy_pb.NamespacePolicy, NamespacePolicy)
 
 _store = Encoder(
-    StoreInfo, pb.StoreStatus, omit={"min_free_bytes", "backend", "location", "points"}
+    StoreInfo, pb.StoreStatus, omit={"min_free_bytes", "backend", "location", "points", "sizes"}
 )
 
 
@@ -42,7 +43,23 @@ def counts_to_pb(counts: Mapping[str, int]) -> dict[str, int]:
     return {resource_kind.upper(): count for resource_kind, count in counts.items()}
 
 
-usage_to_pb = Encoder(NamespaceUsage, pb.NamespaceUsage, values={"record_counts": counts_to_pb})
+usage_to_pb = Encoder(
+    NamespaceUsage,
+    pb.NamespaceUsage,
+    values={"record_counts": counts_to_pb},
+    omit={"quota_usage"},
+)
+
+
+def quota_usage_to_pb(one: NamespaceQuota) -> policy_pb.NamespaceQuotaUsage:
+    """How much a namespace holds, and its limits."""
+    return policy_pb.NamespaceQuotaUsage(
+        record_count=one.usage.records,
+        byte_count=one.usage.bytes,
+        record_limit=one.quota.records,
+        byte_limit=one.quota.bytes,
+    )
+
 
 # Thresholds are always set, so that the defaults are visible.
 policy_to_pb = Encoder(

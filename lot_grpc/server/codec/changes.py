@@ -18,7 +18,7 @@ from lot_grpc.server.codec.values import (
     seconds_of_duration,
     time_to_pb,
 )
-from lot_grpc.server.cursors import cursor_from_token, cursor_to_token
+from lot_grpc.server.cursors import cursor_from_token, cursor_to_token, feed_of
 from lot_grpc.services.changes.events import (
     ChangeBatch,
     ChangeEvent,
@@ -55,39 +55,39 @@ def watch_from_pb(request: pb.WatchChangesRequest, watched: Collection[str]) -> 
                     for resource_kind in watched
                 ),
             )
-    interval = request.heartbeat_interval
+    interval, namespace = request.heartbeat_interval, namespace_or_default(request.namespace)
     return WatchRequest(
-        namespace=namespace_or_default(request.namespace),
+        namespace=namespace,
         resource_kinds=tuple(
             resource_kind for resource_kind in watched if resource_kind in requested
         ),
         types=frozenset(TYPE.all_from_pb(request.types)),
-        cursor=cursor_from_token(request.after_cursor, watched),
+        cursor=cursor_from_token(feed_of(namespace), request.after_cursor, watched),
         from_start=request.from_start,
         payload=not request.omit_payload,
         heartbeat=seconds_of_duration(interval, "heartbeat_interval") or _DEFAULT_HEARTBEAT,
     )
 
 
-def batch_to_pb(batch: ChangeBatch) -> Iterator[pb.WatchChangesResponse]:
+def batch_to_pb(batch: ChangeBatch, namespace: str) -> Iterator[pb.WatchChangesResponse]:
     """The changes in messages of limited size, each with the cursor after its last change."""
+    feed_key = feed_of(namespace)
     message, size = pb.WatchChangesResponse(), 0
     for change in batch.changes:
-        event = change_event_to_pb(change)
+        event = _event_to_pb(change, feed_key)
         if size and size + event.ByteSize() > _MESSAGE_BYTES:
             yield message
             message, size = pb.WatchChangesResponse(), 0
         message.change_events.append(event)
-        message.cursor = event.cursor or cursor_to_token(batch.cursor)
+        message.cursor = event.cursor or cursor_to_token(feed_key, batch.cursor)
         size += event.ByteSize()
-    message.cursor = cursor_to_token(batch.cursor)
+    message.cursor = cursor_to_token(feed_key, batch.cursor)
     yield message
 
 
-def change_event_to_pb(change: ChangeEvent) -> pb.ChangeEvent:
-    """A change as the feed reports it."""
+def _event_to_pb(change: ChangeEvent, feed_key: str) -> pb.ChangeEvent:
     message = pb.ChangeEvent(
-        cursor="" if change.cursor is None else cursor_to_token(change.cursor),
+        cursor="" if change.cursor is None else cursor_to_token(feed_key, change.cursor),
         type=TYPE.to_pb(change.type),
         resource_kind=resource_kind_to_pb(change.resource_kind),
         id=change.id,

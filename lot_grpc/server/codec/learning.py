@@ -194,6 +194,7 @@ submitted_to_pb = Encoder(
     learning_event_pb2.SubmitFeedbackResponse,
     rename={"learning_event": "event"},
     values={"learning_event": learning_event_to_pb, "preference": preference_to_pb},
+    omit={"notices"},
 )
 
 # --- recommendations ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from lot_grpc.domain.retrieval import (
     RetrievedItem,
 )
 from lot_grpc.pb.lot.v1 import retrieval_pb2 as pb
-from lot_grpc.server.codec.generic import Decoder, Encoder
+from lot_grpc.server.codec.generic import Decoder, Encoder, Whole
 from lot_grpc.server.codec.outcomes import OUTCOME
 from lot_grpc.server.codec.values import resource_kind_to_pb
 
@@ -23,13 +23,22 @@ _item_to_pb = Encoder(
     pb.RetrievedItem,
     rename={"resource_kind": "resource.kind", "id": "resource.id"},
     values={"resource_kind": resource_kind_to_pb},
-    omit={"outcome", "version", "matches"},
+    omit={"outcome", "version", "matches", "etag"},
 )
+
+
+def _items_to_pb(retrieval: Retrieval) -> list[pb.RetrievedItem]:
+    messages = [_item_to_pb(one) for one in retrieval.items]
+    for message, one in zip(messages, retrieval.items, strict=True):
+        message.etag = one.etag_in(retrieval.namespace)
+    return messages
+
+
 retrieval_to_pb = Encoder(
     Retrieval,
     pb.Retrieval,
     flatten=("options",),
-    values={"items": _item_to_pb},
+    values={"items": Whole(_items_to_pb)},
     omit={"outcomes", "vector", "epoch"},
 )
 """Without its outcomes."""

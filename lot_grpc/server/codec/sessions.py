@@ -28,7 +28,10 @@ message_to_pb = Encoder(
     values={"metadata": lambda data: Struct.FromString(data) if data else None},
 )
 appended_to_pb = Encoder(
-    Appended, pb.AppendSessionMessageResponse, values={"message": message_to_pb}
+    Appended,
+    pb.AppendSessionMessageResponse,
+    values={"message": message_to_pb},
+    omit={"notices"},
 )
 details_to_pb = Encoder(SessionValue, pb.SessionValueDetails, omit={"data"})
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 
+from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.policy import DEFAULT as NO_POLICY
 from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.ports import Clock
+from lot_grpc.server.access import quota_change
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec import admin as codec
 from lot_grpc.server.codec.values import RESOURCE_KIND, EnumCodec, duration_to_pb, time_to_pb
@@ -17,7 +22,9 @@ from lot_grpc.server.servicers.base import DEFAULT_PAGE, ServerDescription, name
 from lot_grpc.server.servicers.transfer import TransferRpcs
 from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import SCHEMA_VERSION
+from lot_grpc.work import current_caller
 
+_CLEAR = "AdminService.ClearNamespace with POLICY, which has quotas,"
 MAX_PAGE_SIZE = 1000
 MAX_LIMIT = 100
 MAX_STRUCT_DEPTH = 16
@@ -41,6 +48,8 @@ class AdminServicer(TransferRpcs):
     ) -> pb.GetServerInfoResponse:
         admin, description = self._services.admin, self._description
         info, contract = await admin.store_info(), admin.contract
+        store = codec.store_to_pb(info, description.min_free_bytes)
+        whole = _sees_all()
         return pb.GetServerInfoResponse(
             version=description.version,
             contract_version="lot.v1",
@@ -49,8 +58,8 @@ class AdminServicer(TransferRpcs):
             model=contract.model,
             dimensions=contract.dimensions,
             model_sha256=contract.model_sha256,
-            record_counts=codec.counts_to_pb(admin.counts(info)),
-            store=codec.store_to_pb(info, description.min_free_bytes),
+            record_counts=codec.counts_to_pb(admin.counts(info)) if whole else None,
+            store=store if whole else pb.StoreStatus(writable=store.writable),
             limits=_limits_to_pb(description, admin.max_tokens),
             start_time=time_to_pb(description.start_time),
             server_time=time_to_pb(self._clock.now()),
@@ -63,7 +72,10 @@ class AdminServicer(TransferRpcs):
         checks = await self._services.admin.ready_checks()
         return pb.CheckReadyResponse(
             ready=all(check.ok for check in checks),
-            checks=[pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail) for c in checks],
+            checks=[
+                pb.ReadyCheck(name=c.name, ok=c.ok, detail=c.detail if _sees_all() else "")
+                for c in checks
+            ],
         )
 
     async def Embed(self, request: pb.EmbedRequest, context: Context) -> pb.EmbedResponse:
@@ -104,21 +116,30 @@ class AdminServicer(TransferRpcs):
         self, request: pb.ListNamespacesRequest, context: Context
     ) -> pb.ListNamespacesResponse:
         page = await self._services.clearing.namespaces.page(
-            request.page_size or DEFAULT_PAGE, name_from_token(request, request.page_token)
+            request.page_size or DEFAULT_PAGE,
+            name_from_token(request, request.page_token),
+            current_caller().principal.may_read,
         )
+        namespaces = list(map(codec.usage_to_pb, page.items))
+        if request.include_quota_usage:
+            for one in namespaces:
+                held = await self._services.runtime.stack.quotas.of(one.namespace)
+                one.quota_usage.CopyFrom(codec.quota_usage_to_pb(held))
         return pb.ListNamespacesResponse(
-            namespaces=map(codec.usage_to_pb, page.items),
-            next_page_token=name_to_token(request, page.next),
+            namespaces=namespaces, next_page_token=name_to_token(request, page.next)
         )
 
     async def ClearNamespace(
         self, request: pb.ClearNamespaceRequest, context: Context
     ) -> pb.ClearNamespaceResponse:
+        namespace = namespace_of(request)
+        kinds = RESOURCE_KIND.all_from_pb(request.resource_kinds)
+        if not kinds or ResourceKind.POLICY in kinds:
+            old = await self._services.retention.policies.get(namespace)
+            quota_change(_CLEAR, old.policy, NO_POLICY)
         clearing = self._services.clearing.clearer
         carry_out = clearing.count if request.dry_run else clearing.clear
-        counts = await carry_out(
-            namespace_of(request), RESOURCE_KIND.all_from_pb(request.resource_kinds)
-        )
+        counts = await carry_out(namespace, kinds)
         return pb.ClearNamespaceResponse(
             deleted_counts=codec.counts_to_pb(counts), deleted_count=sum(counts.values())
         )
@@ -133,18 +154,32 @@ class AdminServicer(TransferRpcs):
     async def GetNamespacePolicy(
         self, request: policy_pb.GetNamespacePolicyRequest, context: Context
     ) -> policy_pb.GetNamespacePolicyResponse:
-        stored = await self._services.retention.policies.get(namespace_of(request))
-        return policy_pb.GetNamespacePolicyResponse(policy=codec.policy_to_pb(stored))
+        namespace = namespace_of(request)
+        stored = await self._services.retention.policies.get(namespace)
+        usage = await self._services.runtime.stack.quotas.of(namespace)
+        return policy_pb.GetNamespacePolicyResponse(
+            policy=codec.policy_to_pb(stored), usage=codec.quota_usage_to_pb(usage)
+        )
 
     async def UpdateNamespacePolicy(
         self, request: policy_pb.UpdateNamespacePolicyRequest, context: Context
     ) -> policy_pb.UpdateNamespacePolicyResponse:
         namespace, edit = namespace_of(request), codec.policy_edit_from_pb(request)
         stored = await self._services.retention.policies.update(
-            namespace, edit, request.etag, dry_run=request.dry_run
+            namespace,
+            edit,
+            request.etag,
+            dry_run=request.dry_run,
+            check=partial(quota_change, "AdminService.UpdateNamespacePolicy"),
         )
+        quotas = self._services.runtime.stack.quotas
+        usage = None
+        if quota := quotas.counters.in_effect(stored.policy):
+            held = await quotas.of(namespace)
+            usage = codec.quota_usage_to_pb(replace(held, quota=quota))
         return policy_pb.UpdateNamespacePolicyResponse(
             policy=codec.policy_to_pb(stored),
+            usage=usage,
             pending_delete_counts=await self._services.retention.sweep.pending(
                 namespace, stored.policy
             ),
@@ -163,6 +198,11 @@ class AdminServicer(TransferRpcs):
     ) -> pb.SeedKnowledgeResponse:
         seeds = codec.seeds_from_pb(request)
         return codec.seeded_to_pb(await self._services.seeder.seed(namespace_of(request), seeds))
+
+
+def _sees_all() -> bool:
+    """Whether the caller may know figures, places and faults of the whole store."""
+    return current_caller().principal.server_role is not None
 
 
 def _limits_to_pb(description: ServerDescription, max_tokens: int) -> pb.ServerLimits:

@@ -196,7 +196,7 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         requested = watch_from_pb(request, watcher.watched)
         async with aclosing(watcher.watch(requested)) as batches:
             async for news in batches:
-                for message in batch_to_pb(news):
+                for message in batch_to_pb(news, requested.namespace):
                     message.server_time.CopyFrom(time_to_pb(self._clock.now()))
                     yield message
 

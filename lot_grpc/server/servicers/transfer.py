@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from functools import partial
 
+from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import (
     ImportFormatTooNewError,
     ImportIdleError,
@@ -18,6 +19,7 @@ from lot_grpc.domain.transfer import FORMAT_VERSION, ExportSpec, ImportConflictP
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceServicer
 from lot_grpc.ports import Clock
+from lot_grpc.server.access import quota_change
 from lot_grpc.server.call import Context
 from lot_grpc.server.codec.admin import counts_to_pb
 from lot_grpc.server.codec.transfer import (
@@ -34,6 +36,7 @@ from lot_grpc.services.build import Services
 from lot_grpc.services.records.collections import SCHEMA_VERSION
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.importer import ImportRun
+from lot_grpc.services.transfer.rows import Row
 
 _MESSAGE_BYTES = 256 * 1024
 """Bytes of a message; a single record may be larger."""
@@ -144,6 +147,7 @@ class TransferRpcs(AdminServiceServicer):
                 for number, record in enumerate(request.records):
                     rows.append(row_from_pb(record, f"records[{number}]", reading))
                     await time_slice.give_way()
+                await self._refuse_quotas(rows)
                 await self._services.transfer.importer.take(run, rows)
             tally = run.tally()
             yield pb.ImportResponse(
@@ -153,6 +157,13 @@ class TransferRpcs(AdminServiceServicer):
                 skipped_count=tally.skipped,
                 imported_counts=counts_to_pb(tally.by_resource_kind or {}),
             )
+
+    async def _refuse_quotas(self, rows: Sequence[Row]) -> None:
+        """Refuse policies with other quotas, from who may not change those."""
+        for row in rows:
+            if row.kind.resource_kind == ResourceKind.POLICY:
+                old = await self._services.retention.policies.get(row.record.namespace)
+                quota_change("AdminService.Import", old.policy, row.kind.read(row.record).policy)
 
     def _open(self, request: pb.ImportRequest) -> tuple[ImportRun, Reading]:
         """Start an import. Raises RequestInvalidError, ImportFormatTooNewError."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lot_grpc.domain.ids import new_id
 from lot_grpc.services.changes.replicas import SILENT, Replica, ReplicaRegistry
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.telemetry.metrics import FEED_LAG
 
 _AHEAD = 2_000_000
 _LATE = 30.0
@@ -47,6 +48,7 @@ class ChangeSequencer:
         """The last number that was given in a collection, by this process."""
         self.writes_ended = asyncio.Event()
         """Set when a write has settled; the waiting task clears it."""
+        FEED_LAG.follow(self, ChangeSequencer.lag_seconds)
 
     @property
     def writer_id(self) -> str:
@@ -59,6 +61,11 @@ class ChangeSequencer:
         for taken in self._under_way:
             return taken.first - 1
         return self._last
+
+    def lag_seconds(self) -> float:
+        """Age of the oldest write under way, which later changes wait for; 0: there is none."""
+        first = next(iter(self._under_way), None)
+        return 0.0 if first is None else max(0, self._time.now() - first.first) / 1_000_000
 
     async def open(self) -> None:
         """Register this process as a writer, at the first write at the latest."""

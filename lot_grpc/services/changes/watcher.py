@@ -23,6 +23,7 @@ from lot_grpc.services.changes.poller import Poller
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.paging import Position, read_page
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.telemetry.metrics import FEED_BEHIND
 
 _AT_ONCE = 100
 """Changes in one piece of news."""
@@ -40,6 +41,8 @@ class _Follower:
     positions: dict[str, int]
     since: Positions
     live: deque[ChangeEvent] = field(default_factory=lambda: deque(maxlen=_LIVE_KEPT))
+    sent: int | None = None
+    """How many changes of the poller it is past; None while it reads the store."""
 
 
 class ChangeWatcher:
@@ -64,6 +67,12 @@ class ChangeWatcher:
         self.watched_by_default = resources.registry.watched_by_default
         self._keep = keep
         self._followers: set[_Follower] = set()
+        FEED_BEHIND.follow(self, ChangeWatcher.most_behind)
+
+    def most_behind(self) -> int:
+        """How many changes the slowest of the watchers that follow live has not been sent."""
+        sent = [one.sent for one in self._followers if one.sent is not None]
+        return self._poller.count - min(sent, default=self._poller.count)
 
     async def watch(self, request: WatchRequest) -> AsyncGenerator[ChangeBatch, None]:
         """News until the caller has enough; the first comes at once, without changes.
@@ -215,7 +224,7 @@ class ChangeWatcher:
             polled = None if number is None else self._poller.behind(number)
             upto = self._poller.positions
             if polled is None:  # not that far yet, or too far behind: read the store
-                number = self._poller.count
+                number, follower.sent = self._poller.count, None
                 async for batch in self._catch_up(follower, upto):
                     yield batch
                     sent_at = loop.time()
@@ -230,6 +239,7 @@ class ChangeWatcher:
                 if changes:
                     yield ChangeBatch(changes, self._cursor(follower))
                     sent_at = loop.time()
+            follower.sent = number
             follower.positions = _later(upto, follower.positions)
             follower.since = dict(follower.positions)
             if follower.live:

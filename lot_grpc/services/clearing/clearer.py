@@ -51,7 +51,7 @@ class NamespaceClearer:
         self, runtime: Runtime, active_streams: ActiveStreams, notifier: EpisodeNotifier
     ) -> None:
         stack = runtime.stack
-        self._store = stack.tracked  # beneath the guard
+        self._store = stack.quotas  # beneath the guard
         self._time = runtime.time
         self._extent = stack.extent
         self._clear_registry = stack.clears

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lot_grpc.domain.access import ANONYMOUS
 from lot_grpc.ports import VectorStore
 from lot_grpc.services.clearing.clear_registry import ClearRegistry
 from lot_grpc.services.paging import Page
@@ -38,13 +39,16 @@ class Namespaces:
         self._registry = registry
         self._clear_registry = clear_registry
 
-    async def page(self, size: int, after: str) -> Page[NamespaceUsage, str]:
+    async def page(
+        self, size: int, after: str, readable: Callable[[str], bool] = ANONYMOUS.may_read
+    ) -> Page[NamespaceUsage, str]:
         """The next ``size`` after ``after``: each that holds anything, or is being cleared.
 
-        ``next`` is the name of the last of them, if there may be more.
+        Only those that are ``readable``. ``next`` is the name of the last of them, if there may be
+        more.
         """
         clearing = {clear.namespace for clear in await self._clear_registry.at_work()}
-        names = sorted(await self._names() | clearing)
+        names = sorted(filter(readable, await self.names() | clearing))
         usages: list[NamespaceUsage] = []
         for name in names[bisect_right(names, after) :]:
             if len(usages) == size:
@@ -54,7 +58,8 @@ class Namespaces:
                 usages.append(NamespaceUsage(name, counts, name in clearing))
         return Page(usages, None)
 
-    async def _names(self) -> set[str]:
+    async def names(self) -> set[str]:
+        """Those that have records, and possibly some whose records are all gone."""
         names: set[str] = set()
         for collection in self._registry.resource_collections:
             names |= await self._store.namespaces(collection)

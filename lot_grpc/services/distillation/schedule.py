@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from lot_grpc.domain.errors import QuotaExceededError
 from lot_grpc.domain.ids import point_id
 from lot_grpc.ports import NAMESPACE_KEY, Equals, Record, VectorStore
 from lot_grpc.services.distillation.distiller import Distiller, DistillRequest
@@ -35,7 +38,8 @@ class DistillSchedule:
         names = await self._store.facet(PATTERNS, None, NAMESPACE_KEY, limit=_MOST_NAMESPACES)
         for namespace in sorted(map(str, names)):
             if await self._take_turn(namespace):
-                await self._distilling.distil(namespace, DistillRequest())
+                with suppress(QuotaExceededError):  # until there is room, or a higher quota
+                    await self._distilling.distil(namespace, DistillRequest())
                 return namespace
         return ""
 

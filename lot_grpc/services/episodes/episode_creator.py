@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lot_grpc.domain.complexity import assess_complexity
 from lot_grpc.domain.episode import (
     Episode,
     EpisodeEnd,
+    EpisodeEvent,
     EpisodeStart,
     EpisodeStatus,
     named_by_end,
@@ -16,6 +18,7 @@ from lot_grpc.domain.episode import (
 )
 from lot_grpc.domain.errors import EpisodeIdInUseError, EventConflictError, invalid
 from lot_grpc.domain.ids import new_id
+from lot_grpc.domain.quota import Usage
 from lot_grpc.kernel.idempotency import CREATE_TIME, IdempotencyKey, IdempotencyRecord
 from lot_grpc.ports import Payload
 from lot_grpc.services.episodes.drafts import EpisodeDraft, Started
@@ -24,13 +27,14 @@ from lot_grpc.services.episodes.event_log import EventLog
 from lot_grpc.services.episodes.recordings import RECORD_METHOD
 from lot_grpc.services.episodes.reuse import ReuseCounter
 from lot_grpc.services.indexer import Indexed
-from lot_grpc.services.records.collections import EPISODES
+from lot_grpc.services.records.collections import EPISODES, EVENTS
 from lot_grpc.services.records.episodes import (
     EXTRACTION,
     REQUESTED,
     base_payload,
     end_hash,
     episode_record,
+    event_records,
     start_hash,
 )
 from lot_grpc.services.runtime import Runtime
@@ -49,6 +53,7 @@ class EpisodeCreator:
         self._episodes = episodes
         self._log = log
         self._reuse = reuse
+        self._quotas = runtime.stack.quotas
 
     async def start(self, namespace: str, draft: EpisodeDraft) -> Started:
         """Start an episode. Raises EpisodeIdInUseError, RequestIdReusedError."""
@@ -95,15 +100,25 @@ class EpisodeCreator:
         ended = replace(ended, episode_id=episode_id)
         indexed = await self._indexer.vectors_of(search_text(draft.start, end))
         await self._refuse_other(ended, end, len(events))
-        try:
-            for first in range(0, len(events), 1000):
-                batch = events[first : first + 1000]
-                await self._log.append(namespace, episode_id, batch, first, 0)
-        except EventConflictError as error:
-            raise EpisodeIdInUseError(namespace, episode_id) from error
-        recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
-        if end.used_episode_ids:
-            await self._reuse.count(namespace, episode_id)
+
+        async def measure() -> Usage:
+            row = episode_record(ended, 0, {})
+            growth = await self._quotas.growth(EPISODES, [row])
+            for batch in _batches(events):
+                records = event_records(namespace, episode_id, batch, 0)
+                growth += await self._quotas.growth(EVENTS, records)
+            return growth
+
+        async with self._quotas.reserved(namespace, measure):
+            try:
+                for batch in _batches(events):
+                    first = batch[0].sequence - 1
+                    await self._log.append(namespace, episode_id, batch, first, 0)
+            except EventConflictError as error:
+                raise EpisodeIdInUseError(namespace, episode_id) from error
+            recorded = await self._insert(ended, indexed, entry, extract=draft.extract)
+            if end.used_episode_ids:
+                await self._reuse.count(namespace, episode_id)
         await self._idempotency.finish(entry, _result(recorded))
         return recorded
 
@@ -198,6 +213,11 @@ class EpisodeCreator:
         ours = (start_hash(episode.start), end_hash(end), count)
         if ours != tuple(payload.get(key) for key in ("start_hash", "end_hash", "event_count")):
             raise EpisodeIdInUseError(episode.namespace, episode.episode_id)
+
+
+def _batches(events: Sequence[EpisodeEvent]) -> Iterator[Sequence[EpisodeEvent]]:
+    for first in range(0, len(events), 1000):
+        yield events[first : first + 1000]
 
 
 def _result(started: Started) -> Payload:

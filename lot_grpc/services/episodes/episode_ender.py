@@ -25,6 +25,7 @@ from lot_grpc.services.records.episodes import (
     unrevised_as,
 )
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.work import follow_up
 
 
 class EpisodeEnder:
@@ -82,7 +83,8 @@ class EpisodeEnder:
             if writer is not None:
                 writer.stop(EpisodeEndedError(episode_id, end.status.name, "its stream is closed"))
         if end.used_episode_ids:
-            await self._reuse.count(namespace, episode_id)
+            with follow_up():
+                await self._reuse.count(namespace, episode_id)
         if entry.result is None:
             await self._idempotency.finish(entry, {CREATE_TIME: ended.episode.create_time})
         return ended
@@ -132,4 +134,5 @@ class EpisodeEnder:
             await self._episodes.read_record(record.namespace, record.payload["episode_id"])
         ).payload
         ended = Record(record.id, record.namespace, {**latest, **changed}, indexed.vectors)
-        return await self._store.replace(EPISODES, ended, [*when, *unrevised_as(latest)])
+        with follow_up():  # an episode can always be ended
+            return await self._store.replace(EPISODES, ended, [*when, *unrevised_as(latest)])

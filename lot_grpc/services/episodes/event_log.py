@@ -25,6 +25,7 @@ from lot_grpc.services.records.episodes import (
     event_records,
 )
 from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.telemetry.metrics import EVENTS_RECORDED
 
 ALL = CommittedPrefix()
 """Every event is committed."""
@@ -134,6 +135,7 @@ class EventLog:
         if fresh:
             records = event_records(namespace, episode_id, fresh, epoch, record_time)
             inserted = await self._writing.insert(records, alone=alone)
+            EVENTS_RECORDED.add(by=len(inserted))
             if len(inserted) < len(records):
                 await self._settle_taken(namespace, episode_id, records, inserted, epoch)
         return expected - 1
@@ -147,6 +149,7 @@ class EventLog:
         """
         record = event_record(namespace, episode_id, event, epoch, request)
         if await self._writing.insert([record]):
+            EVENTS_RECORDED.add()
             return True
         stored = (await self._store.get(EVENTS, namespace, [record.id])).get(record.id)
         if stored is None or stored.payload["epoch"] >= epoch:

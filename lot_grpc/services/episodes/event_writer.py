@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import dataclass
 
-from lot_grpc.domain.errors import NamespaceClearingError
+from lot_grpc.domain.errors import NamespaceClearingError, QuotaExceededError
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.records.collections import EVENTS
 from lot_grpc.services.records.episodes import EVENT
 from lot_grpc.services.reindex.gate import ModelGate
+from lot_grpc.work import follow_up, is_follow_up
 
 _RECORDS_AT_ONCE = 500
 """Events in one insert, unless a single append has more: the embedded store blocks the event loop
@@ -45,6 +46,7 @@ class _Append:
 
     records: Sequence[Record]
     inserted: asyncio.Future[set[str]]
+    follow_up: bool
 
     def of(self, namespace: str) -> bool:
         """Whether it belongs to this namespace."""
@@ -73,7 +75,8 @@ class EventWriter:
         """
         if alone:
             return await self._store.insert(EVENTS, records)
-        append = _Append(records, asyncio.get_running_loop().create_future())
+        future = asyncio.get_running_loop().create_future()
+        append = _Append(records, future, is_follow_up())
         self._waiting.append(append)
         if self._flusher is None:
             # It writes for many callers, so it must not inherit one call's context.
@@ -128,7 +131,19 @@ class EventWriter:
             return
         records = [record for append in appends for record in append.records]
         try:
-            inserted = await self._store.insert(EVENTS, records)
+            with follow_up(all(append.follow_up for append in appends)):
+                inserted = await self._store.insert(EVENTS, records)
+        except QuotaExceededError as error:
+            # Those of this namespace one by one, since some of them may fit.
+            theirs = [one for one in appends if one.of(error.namespace)]
+            if len(appends) == 1:
+                if not appends[0].inserted.done():
+                    appends[0].inserted.set_exception(error)
+                return
+            for append in theirs:
+                await self._write([append])
+            await self._write([one for one in appends if one not in theirs])
+            return
         except NamespaceClearingError as error:
             cleared = [one for one in appends if one.of(error.namespace)]
             for append in cleared:

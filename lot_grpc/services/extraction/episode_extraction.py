@@ -41,6 +41,7 @@ from lot_grpc.services.records.episodes import (
     episode_point,
 )
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.work import follow_up
 
 GROWTH = 1.1
 """How much a group must have grown since it was last learned from: reading all of it at each end
@@ -92,7 +93,8 @@ class EpisodeExtraction:
             return await self._extracted(record)
         if EXTRACTION not in record.payload:  # ended before by a call that did not ask for it
             await self._set(record, {EXTRACTION: REQUESTED})
-        extracted = await self._teach(record)
+        with follow_up():  # from the episode, which is stored
+            extracted = await self._teach(record)
         done = {
             EXTRACTION: DONE,
             EXTRACTED_PATTERNS: [pattern.pattern_id for pattern in extracted.patterns],

@@ -43,6 +43,7 @@ from lot_grpc.services.records.learning_events import (
     learning_event_record,
 )
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.work import follow_up
 
 _PREFERRED_ABOVE = 0.5
 """Reward from which on a judgement is a preference as well."""
@@ -143,7 +144,8 @@ class FeedbackHandler:
                 ask = replace(ask, plan={**ask.plan, **created})
             entry = await self._idempotency.begin(ask)
         record = await self._event(namespace, draft, entry)
-        await self._finish(record, again=not entry.first)
+        with follow_up():
+            await self._finish(record, again=not entry.first)
         await self._idempotency.finish(entry, {})
         return await self._submitted(learning_event_from_record(record))
 

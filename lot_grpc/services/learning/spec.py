@@ -88,6 +88,7 @@ ACTION_VALUE: Final = ResourceSpec(
     read=action_value_from_record,
     collection=ResourceCollection(
         name=ACTION_VALUES,
+        derived=True,
         description="What one action is worth in one state.",
         key="`state`, `action`",
         indexes=indexes(keyword="state", integer=f"value_order {SORT_KEY}"),
@@ -101,6 +102,7 @@ ACTION_VALUE: Final = ResourceSpec(
             description="An action that was selected, and the values known then.",
             key="`selection_id`",
             expires=True,
+            derived=True,
         ),
         ResourceCollection(
             name=TRAJECTORIES,

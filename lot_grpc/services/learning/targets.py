@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lot_grpc.domain.action_values import TrajectoryStep
 from lot_grpc.domain.errors import RetrievalNotFoundError
+from lot_grpc.domain.ids import own_request_id
 from lot_grpc.domain.learning_event import TargetKind
 from lot_grpc.services.episodes.episodes import Episodes
 from lot_grpc.services.learning.action_values import ActionValues
@@ -70,7 +71,7 @@ def moves_of(
                 helpful=judged.reward > 0,
                 confidence_adjustment=adjustment,
                 text=judged.text,
-                request_id=f"feedback-{judged.event_id}",
+                request_id=own_request_id("feedback", judged.event_id),
             )
             await confidences.give(judged.namespace, draft)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from lot_grpc.domain.errors import RequestInvalidError, invalid
+from lot_grpc.domain.errors import QuotaExceededError, RequestInvalidError, invalid
 from lot_grpc.domain.ids import new_id, point_id
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set, update_as_read
 from lot_grpc.kernel.intents import recover
@@ -136,7 +136,11 @@ class Lineage(Generic[T]):
         if old == new and (not old or self._counts(before.payload) == self._counts(after)):
             return await write()
         note = await self.begin(before.namespace, before.payload[self._spec.id_key], new, old)
-        written = await write()
+        try:
+            written = await write()
+        except QuotaExceededError:
+            await self.drop(note)
+            raise
         await self.follow(note)
         return written
 

@@ -31,7 +31,7 @@ from lot_grpc.services.records.memories import (
     memory_point,
 )
 from lot_grpc.services.runtime import Runtime
-from lot_grpc.work import begin_work, current_work
+from lot_grpc.work import begin_work, current_work, follow_up
 
 STEP_SECONDS = 0.1
 """The pause between two memories, and the longest pause before the first."""
@@ -143,7 +143,8 @@ class MemoryIndexing:
             keys = ("revision", STATS_REVISION, INDEXING)
             payload = {key: value for key, value in record.payload.items() if key not in ours}
             new = replace(record, payload=payload, vectors={**record.vectors, **vectors})
-            await replace_as_read(self._store, MEMORIES, record, new, *keys)
+            with follow_up():
+                await replace_as_read(self._store, MEMORIES, record, new, *keys)
             return True
 
         return await compare_and_set(ResourceKind.MEMORY, task.memory_id, attempt)

@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import (
     LotError,
     MemoryIdInUseError,
     MemoryNotFoundError,
+    QuotaExceededError,
     RequestInvalidError,
 )
 from lot_grpc.domain.ids import new_id
@@ -238,6 +239,9 @@ class MemoryCreator:
         try:
             note = await self._lineage.begin(work.namespace, work.id, superseded)
             await self._insert_group([work], review_origins)
+            if isinstance(work.result, QuotaExceededError):
+                await self._lineage.drop(note)
+                return
             await self._lineage.follow(note)
         except (MemoryNotFoundError, RequestInvalidError) as error:
             work.result = error
@@ -249,7 +253,15 @@ class MemoryCreator:
             self._record(work, work.indexed, review_origins) for work in group if work.indexed
         ]
         new = {work.point for work in group if not work.may_be_there}
-        inserted = await self._lineage.insert(records, new)
+        try:
+            inserted = await self._lineage.insert(records, new)
+        except QuotaExceededError as error:
+            if len(group) == 1:
+                group[0].result = error
+                return
+            for work in group:  # as many as fit
+                await self._insert_group([work], review_origins)
+            return
         reused = [one for one in records if one.id in inserted and one.id not in new]
         if reused and not await self._never_used(reused[0].namespace):
             await forget_older_logs(self._store, MEMORY, reused)

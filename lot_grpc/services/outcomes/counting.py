@@ -17,6 +17,7 @@ from lot_grpc.kernel.groups import Groups
 from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.outcomes.context_stats import ContextStatsStore
 from lot_grpc.services.outcomes.history import History
+from lot_grpc.services.outcomes.observed import ObservedOutcomes
 from lot_grpc.services.outcomes.pending_outcomes import PendingOutcomes
 from lot_grpc.services.records.counters import (
     PENDING,
@@ -80,6 +81,7 @@ class OutcomeCounter:
         self._pending = pending
         self._context_stats = context_stats
         self._history = history
+        self._observed = ObservedOutcomes()
         self._groups = Groups(self._count_calls, _CALLS_AT_ONCE)
 
     async def count(
@@ -137,6 +139,8 @@ class OutcomeCounter:
             one.recorded for one in entries.values() if one.before is not None
         )
         written = await self._pending.insert(outcomes, known)
+        for name in written:
+            self._observed.count(outcomes[name])
         others = [name for name in entries if name not in written]
         for name, recorded in (await self._history.entries(outcomes, others)).items():
             entries[name].recorded = recorded  # another may have corrected the same one otherwise

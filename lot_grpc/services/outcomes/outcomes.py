@@ -26,6 +26,7 @@ from lot_grpc.services.records.outcomes import (
     learns_by_query,
 )
 from lot_grpc.services.runtime import Runtime
+from lot_grpc.telemetry.spans import annotate
 
 _METHOD = "RecordOutcome"
 _NAME_USED = "name what was used, and send query instead"
@@ -156,6 +157,10 @@ class OutcomeRecorder:
             if entry.result is None:
                 used_on = await self._used_on(namespace, draft, resources, required=False)
         outcome_id: str = entry.plan["outcome_id"]
+        annotate("lot.outcome", draft.outcome)
+        annotate("lot.outcome.id", outcome_id)
+        if draft.retrieval_id:
+            annotate("lot.retrieval.id", draft.retrieval_id)
         present = entry.about(present)
         if entry.result is None:
             now = self._time.now()

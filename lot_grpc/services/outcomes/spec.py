@@ -98,6 +98,7 @@ OUTCOME: Final = ResourceSpec(
             key="`resource_kind`, `resource_id`, hash of `query`",
             dense=(QUERY_VECTOR,),
             query_key="query",
+            derived=True,
             hashed_key=HASHED,
             with_vectors=(Not(Equals(MERGING, False)),),
             indexes=indexes(

@@ -20,6 +20,7 @@ from lot_grpc.domain.errors import (
     LotError,
     PatternIdInUseError,
     PatternNotFoundError,
+    QuotaExceededError,
 )
 from lot_grpc.domain.ids import new_id
 from lot_grpc.domain.origin import review_of_new
@@ -110,6 +111,8 @@ class PatternWriter:
                         work.result = await self._resolve(work)
                 except LotError as error:
                     work.result = error
+                    if isinstance(error, QuotaExceededError):
+                        await self._withdraw(work)
             if isinstance(work.result, Saved):
                 pattern, created = work.result.pattern, work.result.created
                 given = (pattern.pattern_id, pattern.create_time)
@@ -184,12 +187,31 @@ class PatternWriter:
             [w.record for w in ready if w.record and bool(w.draft.pattern_id) is named]
             for named in (True, False)
         )
-        inserted = await self._lineage.insert(given) | await self._store.insert(PATTERNS, new)
+        try:
+            inserted = await self._lineage.insert(given) | await self._store.insert(PATTERNS, new)
+        except QuotaExceededError as error:
+            await self._insert_singly(ready, error)
+            return
         for work in ready:
             if work.record is not None and work.record.id in inserted:
                 if work.draft.pattern_id:
                     await forget_older_logs(self._store, PATTERN, [work.record])
                 work.result = self._created(work, work.record)
+
+    async def _insert_singly(self, works: Sequence[SaveWork], error: QuotaExceededError) -> None:
+        """Insert as many as fit of those that are too much together."""
+        if len(works) > 1:
+            for work in works:
+                await self._insert([work])
+            return
+        [work] = works
+        work.result = error
+        await self._withdraw(work)
+
+    async def _withdraw(self, work: SaveWork) -> None:
+        """Release the claim of a pattern that was refused."""
+        if work.claim:
+            await self._content_index.release(work.namespace, work.claim, work.id)
 
     async def _resolve(self, work: SaveWork) -> Saved:
         """Finish, alone, a draft whose id or content is taken."""
@@ -252,7 +274,12 @@ class PatternWriter:
         if superseded:
             pattern_id = record.payload["pattern_id"]
             note = await self._lineage.begin(work.namespace, pattern_id, superseded)
-        inserted = record.id in await self._lineage.insert([record])
+        try:
+            inserted = record.id in await self._lineage.insert([record])
+        except QuotaExceededError:
+            if note is not None:
+                await self._lineage.drop(note)
+            raise
         if note is not None:
             await self._lineage.follow(note)
         return inserted

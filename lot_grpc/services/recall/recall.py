@@ -37,6 +37,7 @@ from lot_grpc.services.recall.search import HybridSearch, SearchRequest
 from lot_grpc.services.recall.search_target import SearchTarget
 from lot_grpc.services.records.origin import RECALLABLE, held_back
 from lot_grpc.services.retrievals.retrievals import BegunRetrieval, Retrievals
+from lot_grpc.telemetry.spans import span
 
 T = TypeVar("T")
 
@@ -213,13 +214,14 @@ class Recall(Generic[T]):
             learned=not request.holdout,
             recallable=RECALLABLE in request.filters.get("reviews", ()),
         )
-        ordered = await self._ordering.order(order, found, reranked.records)
-        relevant = {one.id: one for one in found}
-        ranked = [
-            await self._finding(request.query, one, relevant[one.candidate.id], ordered)
-            for one in ordered.ranked
-        ]
-        hits, left_out = fitting(ranked, request.min_match, request.limit)
+        with span("ranking"):
+            ordered = await self._ordering.order(order, found, reranked.records)
+            relevant = {one.id: one for one in found}
+            ranked = [
+                await self._finding(request.query, one, relevant[one.candidate.id], ordered)
+                for one in ordered.ranked
+            ]
+            hits, left_out = fitting(ranked, request.min_match, request.limit)
         explanation = None
         if request.explain:
             explanation = await self._explain(namespace, request, ranking, len(found), seed)

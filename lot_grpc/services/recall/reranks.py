@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from lot_grpc.domain.errors import ModelUnavailableError, RerankerUnavailableError
+from lot_grpc.domain.errors import LotError, ModelUnavailableError, RerankerUnavailableError
 from lot_grpc.domain.fusion import Relevance
 from lot_grpc.domain.reranking import DEFAULT_CANDIDATES, DEFAULT_SECONDS, blend
 from lot_grpc.domain.search_text import SearchText, joined, spoken
 from lot_grpc.domain.text_form import normal_form
 from lot_grpc.ports import Record, Reranker, VectorStore
 from lot_grpc.services.recall.search_fields import SearchFields
+from lot_grpc.telemetry.metrics import RERANK_DURATION, RERANKS
+from lot_grpc.telemetry.spans import span
 
 _CODE_CHARACTERS = 4_096
 """Characters of a candidate's code given to the cross-encoder: more than its 512 tokens hold."""
@@ -71,11 +73,16 @@ class Reranks:
             texts = [part or text for part, text in zip(parts, texts, strict=True)]
         try:
             query, texts = normal_form(query), [normal_form(text) for text in texts]
-            scores = await self._reranker.score(query, texts, seconds=self._bounds.seconds)
-        except ModelUnavailableError as error:
-            raise RerankerUnavailableError from error
+            with RERANK_DURATION.time(), span("rerank", {"lot.texts": len(texts)}):
+                scores = await self._reranker.score(query, texts, seconds=self._bounds.seconds)
+        except LotError as error:
+            RERANKS.add("failed")
+            if isinstance(error, ModelUnavailableError):
+                raise RerankerUnavailableError from error
+            raise
         behind = found[len(best) :]
         unreached = sum(score is None for score in scores)
+        RERANKS.add("partial" if unreached else "complete")
         return Reranked(blend([*read, *behind], scores), unreached, records)
 
 

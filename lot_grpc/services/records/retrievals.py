@@ -26,6 +26,7 @@ from lot_grpc.services.records.fields import FieldCodec, after, any_of, before, 
 SHOWN: Final = "shown"
 """What it showed: each kind, and each record as ``kind/id``."""
 HOLDOUT: Final = "holdout"
+PRINCIPAL: Final = "principal"
 VECTOR, EPOCH = "vector", "epoch"
 """Of this store's model only."""
 
@@ -55,6 +56,8 @@ def retrieval_record(retrieval: Retrieval) -> Record:
         EXPIRES_KEY: retrieval.expire_time,
         **_OPTIONS.write(retrieval.options),
     }
+    if retrieval.principal:
+        payload[PRINCIPAL] = retrieval.principal
     if retrieval.epoch:
         payload[EPOCH] = retrieval.epoch
     point = retrieval_point(retrieval.namespace, retrieval.retrieval_id)
@@ -74,6 +77,7 @@ def retrieval_from_record(record: Record) -> Retrieval:
         create_time=payload["create_time"],
         expire_time=payload[EXPIRES_KEY],
         options=_OPTIONS.read(payload),
+        principal=payload.get(PRINCIPAL, ""),
         epoch=payload.get(EPOCH, 0),
     )
 

@@ -149,6 +149,7 @@ class ModelStore(ForwardingStore):
         *,
         limit: int,
         order: Order | None = None,
+        after: str = "",
         payload: bool | tuple[str, ...] = True,
         vectors: bool = False,
     ) -> list[Record]:
@@ -159,6 +160,7 @@ class ModelStore(ForwardingStore):
             self._where(collection, where),
             limit=limit,
             order=order,
+            after=after,
             payload=payload,
             vectors=vectors,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -80,18 +80,25 @@ class Policies:
             yield policy_from_record(record)
 
     async def update(
-        self, namespace: str, edit: PolicyEdit, etag: str, *, dry_run: bool = False
+        self,
+        namespace: str,
+        edit: PolicyEdit,
+        etag: str,
+        *,
+        dry_run: bool = False,
+        check: Callable[[NamespacePolicy, NamespacePolicy], None] = lambda old, new: None,
     ) -> StoredPolicy:
         """Apply an edit to the policy that has ``etag`` (empty: any); return what stands then.
 
-        With ``dry_run`` nothing is set, and the answer is what would stand. Raises
-        EtagMismatchError, ContentionError.
+        With ``dry_run`` nothing is set, and the answer is what would stand. ``check`` is given the
+        policy before and after, and may raise. Raises EtagMismatchError, ContentionError.
         """
 
         async def attempt() -> StoredPolicy:
             stored, sort_key = await self._read(namespace)
             require_etag(ResourceKind.POLICY, namespace, etag, stored.etag)
             edited = replace(stored, policy=edit.apply(stored.policy))
+            check(stored.policy, edited.policy)
             if dry_run or (stored.revision and edited == stored):
                 return edited
             edited = replace(

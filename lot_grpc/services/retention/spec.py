@@ -14,6 +14,7 @@ POLICY: Final = ResourceSpec(
     id_key="",
     point=lambda namespace, _: policy_point(namespace),
     read=policy_from_record,
+    metered=False,
     collection=ResourceCollection(
         name=POLICIES,
         description="The policy of a namespace.",

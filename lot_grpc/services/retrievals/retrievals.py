@@ -34,6 +34,9 @@ from lot_grpc.services.records.retrievals import (
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.telemetry.metrics import RECALLS
+from lot_grpc.telemetry.spans import annotate, annotate_content
+from lot_grpc.work import current_caller
 
 _BATCH = 64
 _BATCH_ITEMS = 640
@@ -106,8 +109,13 @@ class Retrievals:
             create_time=now,
             expire_time=now + policy.retrieval_life,
             options=options,
+            principal=current_caller().principal.name,
             epoch=self._model.epoch,
         )
+        RECALLS.add(method)
+        annotate("lot.retrieval.id", begun.retrieval_id)
+        annotate("lot.hits", len(items))
+        annotate_content("gen_ai.memory.query.text", query)
         if len(self._waiting) >= _WAITING_AT_MOST:  # the store is unavailable: keep the newest
             self._waiting.pop(next(iter(self._waiting)))
         self._waiting[retrieval_point(begun.namespace, begun.retrieval_id)] = retrieval

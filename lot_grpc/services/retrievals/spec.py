@@ -45,6 +45,8 @@ RETRIEVAL: Final = ResourceSpec(
         export=ExportRule(dropped=frozenset({VECTOR, EPOCH})),
     ),
     watch=WatchRule(only_if_named=True),
+    # Recalls write them by themselves, and a read must always work.
+    metered=False,
     # Outcomes that name only a retrieval, since nothing of it was used.
     cleared_along=(RecordSet(OUTCOMES, (Equals(RESOURCE_KIND, str(ResourceKind.RETRIEVAL)),)),),
 )

@@ -14,8 +14,8 @@ class SessionsModule:
     """Everything about sessions."""
 
     def __init__(self, runtime: Runtime) -> None:
-        rows = SessionRows(runtime.store, runtime.time)
-        self.values = SessionValues(runtime.store, runtime.time, rows)
+        rows = SessionRows(runtime)
+        self.values = SessionValues(runtime, rows)
         self.messages = SessionMessages(runtime, rows)
         self.sessions = Sessions(runtime, rows, self.messages)
         self.maintenance = Maintenance(sweeps={"sessions": self.sessions.sweep})

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from lot_grpc.domain.quota import Usage
 from lot_grpc.domain.session import DEFAULT_MAX_MESSAGES, DEFAULT_TTL
 from lot_grpc.kernel.compare_and_set import ConflictError, insert_new
-from lot_grpc.ports import Equals, IdIn, VectorStore
+from lot_grpc.ports import Equals, IdIn
 from lot_grpc.services.records.collections import SESSION_PARTS, SESSIONS
 from lot_grpc.services.records.sessions import (
     GENERATION,
@@ -27,7 +28,7 @@ from lot_grpc.services.records.sessions import (
     session_row,
     written_payload,
 )
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _GENERATIONS = 1000
 
@@ -46,9 +47,10 @@ NO_TERMS = Terms()
 class SessionRows:
     """The rows of all namespaces."""
 
-    def __init__(self, store: VectorStore, time_source: TimeSource) -> None:
-        self._store = store
-        self._time = time_source
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._quotas = runtime.stack.quotas
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, namespace: str, session_id: str) -> asyncio.Lock:
@@ -84,21 +86,26 @@ class SessionRows:
         left = await self._store.facet(
             SESSION_PARTS, namespace, GENERATION, where, limit=_GENERATIONS
         )
-        now = self._time.now()
-        ttl = terms.ttl or DEFAULT_TTL
-        row = SessionRow(
-            namespace,
-            session_id,
-            generation or self._time.sort_key(),
-            terms.max_messages or DEFAULT_MAX_MESSAGES,
-            ttl,
-            create_time=now,
-            update_time=now,
-            expire_time=now + ttl,
+        row = replace(
+            self._new(namespace, session_id, terms, generation or self._time.sort_key()),
             former=tuple(sorted(int(one) for one in left)),
         )
         await insert_new(self._store, SESSIONS, session_record(row))
         return row
+
+    async def measured(self, namespace: str, session_id: str) -> tuple[SessionRow, Usage]:
+        """The row of a session, or one that is not stored, and how much that would add."""
+        found = await self.find(namespace, session_id)
+        if found is not None:
+            return found, Usage()
+        row = self._new(namespace, session_id, NO_TERMS, 0)
+        return row, await self._quotas.growth(SESSIONS, [session_record(row)])
+
+    def _new(self, namespace: str, session_id: str, terms: Terms, generation: int) -> SessionRow:
+        now, ttl = self._time.now(), terms.ttl or DEFAULT_TTL
+        max_messages = terms.max_messages or DEFAULT_MAX_MESSAGES
+        given = (namespace, session_id, generation, max_messages, ttl)
+        return SessionRow(*given, create_time=now, update_time=now, expire_time=now + ttl)
 
     async def renew(
         self, row: SessionRow, terms: Terms, parts: Sequence[str] = (), **changed: Any

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionNotFoundError
+from lot_grpc.domain.quota import Usage, payload_bytes
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.session import DEFAULT_TTL, SessionMessage
 from lot_grpc.kernel.compare_and_set import compare_and_set
@@ -66,6 +67,7 @@ class SessionMessages:
         self._time = runtime.time
         self._idempotency = runtime.idempotency
         self._tombstones = runtime.tombstones
+        self._quotas = runtime.stack.quotas
         self._rows = rows
         self._requests = Journal(runtime.store, REQUESTS, Mark(DONE))
 
@@ -89,7 +91,17 @@ class SessionMessages:
                     return await self._appended_before(namespace, draft, entry)
                 return await self._append(row, draft, entry)
 
-            return await compare_and_set(ResourceKind.SESSION, draft.session_id, attempt)
+            if entry.result is not None:
+                return await self._appended_before(namespace, draft, entry)
+
+            async def measure() -> Usage:
+                row, growth = await self._rows.measured(namespace, draft.session_id)
+                if entry.point in row.pending:  # an earlier try appended it
+                    return growth
+                return growth + Usage(bytes=payload_bytes(message_payload(draft.message)))
+
+            async with self._quotas.reserved(namespace, measure):
+                return await compare_and_set(ResourceKind.SESSION, draft.session_id, attempt)
 
     async def trim(self, row: SessionRow) -> None:
         """Delete messages that left the window or were cleared."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import SessionFullError, SessionNotFoundError
 from lot_grpc.domain.preference import GENERAL
+from lot_grpc.domain.quota import Usage
 from lot_grpc.domain.session import (
     DEFAULT_IMPORTANCE,
     MAX_VALUES,
@@ -12,7 +13,7 @@ from lot_grpc.domain.session import (
     SessionValue,
 )
 from lot_grpc.kernel.compare_and_set import compare_and_set
-from lot_grpc.ports import Record, VectorStore
+from lot_grpc.ports import Record
 from lot_grpc.services.records.collections import SESSION_PARTS
 from lot_grpc.services.records.sessions import (
     SIZE,
@@ -23,16 +24,17 @@ from lot_grpc.services.records.sessions import (
     value_point,
     value_record,
 )
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.sessions.rows import SessionRows, Terms
-from lot_grpc.services.time_source import TimeSource
 
 
 class SessionValues:
     """Puts and reads values."""
 
-    def __init__(self, store: VectorStore, time_source: TimeSource, rows: SessionRows) -> None:
-        self._store = store
-        self._time = time_source
+    def __init__(self, runtime: Runtime, rows: SessionRows) -> None:
+        self._store = runtime.store
+        self._time = runtime.time
+        self._quotas = runtime.stack.quotas
         self._rows = rows
 
     async def put(
@@ -67,7 +69,16 @@ class SessionValues:
             )
             return renewed.expire_time
 
-        async with self._rows.turn(namespace, session_id):
+        async def measure() -> Usage:
+            row, growth = await self._rows.measured(namespace, session_id)
+            return growth + await self._quotas.growth(
+                SESSION_PARTS, [value_record(row, key, stored)]
+            )
+
+        async with (
+            self._rows.turn(namespace, session_id),
+            self._quotas.reserved(namespace, measure),
+        ):
             return await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
     async def get(self, namespace: str, session_id: str, key: str) -> SessionValue | None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lot_grpc.domain.errors import ImportConflictError
+from lot_grpc.domain.quota import Usage
 from lot_grpc.domain.transfer import ImportConflictPolicy, ImportTerms, Tally
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.ports import (
@@ -24,14 +25,13 @@ from lot_grpc.ports import (
     Equals,
     Payload,
     Record,
-    VectorStore,
 )
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.record_embedder import RecordEmbedder
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.registry import ExportedCollection
+from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
-from lot_grpc.services.time_source import TimeSource
 from lot_grpc.services.transfer.rows import Row, births_at
 
 _BATCH = 64
@@ -59,14 +59,14 @@ class Importer:
 
     def __init__(
         self,
-        store: VectorStore,
+        runtime: Runtime,
         embedder: RecordEmbedder,
-        time_source: TimeSource,
         resources: ResourcesByKind,
     ) -> None:
-        self._store = store
+        self._store = runtime.store
+        self._quotas = runtime.stack.quotas
         self._embedder = embedder
-        self._time = time_source
+        self._time = runtime.time
         self._resources = resources
 
     async def take(self, run: ImportRun, rows: Sequence[Row]) -> None:
@@ -197,9 +197,15 @@ class Importer:
             return True
         (record,) = await self._with_vectors(run, kind, [row])
         await self._before_write(kind, [row])
-        if kind.is_thing:
-            await self._drop_belongings(kind, stored)
-        return await self._store.replace(kind.collection, record, _as_it_was(stored.payload))
+
+        async def measure() -> Usage:
+            return await self._quotas.growth(kind.collection, [record])
+
+        # Else the record might be refused after what belonged to it was dropped.
+        async with self._quotas.reserved(record.namespace, measure):
+            if kind.is_thing:
+                await self._drop_belongings(kind, stored)
+            return await self._store.replace(kind.collection, record, _as_it_was(stored.payload))
 
     async def _with_vectors(
         self, run: ImportRun, kind: ExportedCollection, rows: Sequence[Row]

@@ -15,4 +15,4 @@ class TransferModule:
     def __init__(self, runtime: Runtime, resources: ResourcesByKind) -> None:
         store, embedder = runtime.store, RecordEmbedder(runtime.model)
         self.exporter = Exporter(store, resources, runtime.retrievals)
-        self.importer = Importer(store, embedder, runtime.time, resources)
+        self.importer = Importer(runtime, embedder, resources)

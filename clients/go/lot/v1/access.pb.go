@@ -87,7 +87,8 @@ const (
 	AccessScope_ACCESS_SCOPE_UNSPECIFIED AccessScope = 0
 	// In all namespaces: a grant on `*`.
 	AccessScope_ACCESS_SCOPE_SERVER AccessScope = 1
-	// In at least one namespace. The response shows only what the caller may read.
+	// In the namespace of the request, or without one in any. The response shows only what the caller
+	// may read.
 	AccessScope_ACCESS_SCOPE_ANY AccessScope = 2
 )
 
@@ -142,7 +143,10 @@ type AccessRule struct {
 	Scope AccessScope `protobuf:"varint,2,opt,name=scope,proto3,enum=lot.v1.AccessScope" json:"scope,omitempty"`
 	// Name of a bool field of the request that makes the scope SERVER when it is set; empty means
 	// none.
-	ServerIf      string `protobuf:"bytes,3,opt,name=server_if,json=serverIf,proto3" json:"server_if,omitempty"`
+	ServerIf string `protobuf:"bytes,3,opt,name=server_if,json=serverIf,proto3" json:"server_if,omitempty"`
+	// Name of a repeated string field of the request that lists further namespaces; the caller needs
+	// the role READER in each. Empty means none.
+	AlsoReads     string `protobuf:"bytes,4,opt,name=also_reads,json=alsoReads,proto3" json:"also_reads,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,6 +202,13 @@ func (x *AccessRule) GetServerIf() string {
 	return ""
 }
 
+func (x *AccessRule) GetAlsoReads() string {
+	if x != nil {
+		return x.AlsoReads
+	}
+	return ""
+}
+
 var file_lot_v1_access_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -221,12 +232,14 @@ var File_lot_v1_access_proto protoreflect.FileDescriptor
 
 const file_lot_v1_access_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"v\n" +
+	"\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"\x95\x01\n" +
 	"\n" +
 	"AccessRule\x12 \n" +
 	"\x04role\x18\x01 \x01(\x0e2\f.lot.v1.RoleR\x04role\x12)\n" +
 	"\x05scope\x18\x02 \x01(\x0e2\x13.lot.v1.AccessScopeR\x05scope\x12\x1b\n" +
-	"\tserver_if\x18\x03 \x01(\tR\bserverIf*N\n" +
+	"\tserver_if\x18\x03 \x01(\tR\bserverIf\x12\x1d\n" +
+	"\n" +
+	"also_reads\x18\x04 \x01(\tR\talsoReads*N\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_READER\x10\x01\x12\x0f\n" +

@@ -146,7 +146,7 @@ func (EmbeddingUse) EnumDescriptor() ([]byte, []int) {
 // Request of GetServerInfo.
 type GetServerInfoRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -208,9 +208,9 @@ type GetServerInfoResponse struct {
 	// SHA-256 of the model file.
 	ModelSha256 string `protobuf:"bytes,7,opt,name=model_sha256,json=modelSha256,proto3" json:"model_sha256,omitempty"`
 	// Record counts of the whole store by resource kind, without the enum prefix, for example
-	// `PATTERN`.
+	// `PATTERN`; empty for a caller without a role in all namespaces.
 	RecordCounts map[string]int64 `protobuf:"bytes,8,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Disk space of the store.
+	// Disk space of the store; only `writable` for a caller without a role in all namespaces.
 	Store *StoreStatus `protobuf:"bytes,9,opt,name=store,proto3" json:"store,omitempty"`
 	// Limits of this server.
 	Limits *ServerLimits `protobuf:"bytes,10,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -549,7 +549,7 @@ func (x *ServerLimits) GetMaxEmbeddingTokens() int32 {
 // Request of CheckReady.
 type CheckReadyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -654,7 +654,8 @@ type ReadyCheck struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// True if the check passed.
 	Ok bool `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	// Human-readable cause and remedy; may be empty if the check passed.
+	// Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
+	// role in all namespaces.
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,14 +715,17 @@ func (x *ReadyCheck) GetDetail() string {
 // Request of ListNamespaces.
 type ListNamespacesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// 0 means 10; at most 1,000.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Token from the previous page of the same call.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
+	// takes about a second for 50,000 records.
+	IncludeQuotaUsage bool `protobuf:"varint,4,opt,name=include_quota_usage,json=includeQuotaUsage,proto3" json:"include_quota_usage,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ListNamespacesRequest) Reset() {
@@ -773,6 +777,13 @@ func (x *ListNamespacesRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListNamespacesRequest) GetIncludeQuotaUsage() bool {
+	if x != nil {
+		return x.IncludeQuotaUsage
+	}
+	return false
 }
 
 // Response of ListNamespaces.
@@ -840,7 +851,9 @@ type NamespaceUsage struct {
 	// omitted.
 	RecordCounts map[string]int64 `protobuf:"bytes,2,rep,name=record_counts,json=recordCounts,proto3" json:"record_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// True while ClearNamespace runs.
-	Clearing      bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	Clearing bool `protobuf:"varint,3,opt,name=clearing,proto3" json:"clearing,omitempty"`
+	// How much the namespace holds of what quotas limit, and its quotas. Unset unless requested.
+	QuotaUsage    *NamespaceQuotaUsage `protobuf:"bytes,4,opt,name=quota_usage,json=quotaUsage,proto3" json:"quota_usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -894,6 +907,13 @@ func (x *NamespaceUsage) GetClearing() bool {
 		return x.Clearing
 	}
 	return false
+}
+
+func (x *NamespaceUsage) GetQuotaUsage() *NamespaceQuotaUsage {
+	if x != nil {
+		return x.QuotaUsage
+	}
+	return nil
 }
 
 // Request of ReviewRecords.
@@ -1043,7 +1063,9 @@ type ReviewRecordsResponse struct {
 	// Number of records whose review this call changed.
 	ChangedCount int32 `protobuf:"varint,2,opt,name=changed_count,json=changedCount,proto3" json:"changed_count,omitempty"`
 	// Number of items that failed.
-	FailedCount   int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	FailedCount int32 `protobuf:"varint,3,opt,name=failed_count,json=failedCount,proto3" json:"failed_count,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1119,13 @@ func (x *ReviewRecordsResponse) GetFailedCount() int32 {
 		return x.FailedCount
 	}
 	return 0
+}
+
+func (x *ReviewRecordsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // ReviewResult is the result of one item of ReviewRecords.
@@ -1421,7 +1450,7 @@ func (x *KnowledgePack) GetSkippedDeletedCount() int32 {
 // Request of Reindex.
 type ReindexRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
 	// are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
@@ -1588,7 +1617,7 @@ func (x *ReindexResponse) GetDetail() string {
 // Request of Compact.
 type CompactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1689,7 +1718,7 @@ func (x *CompactResponse) GetDetail() string {
 // Request of Embed.
 type EmbedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace the caller acts for; does not narrow the response, which covers the whole server.
+	// Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items to embed, at most 100.
 	Items []*EmbedItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
@@ -2284,7 +2313,7 @@ var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
+	"\x1alot/v1/admin_service.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x13lot/v1/access.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x13lot/v1/origin.proto\x1a\x14lot/v1/outcome.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x15lot/v1/transfer.proto\"4\n" +
 	"\x14GetServerInfoRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x82\x05\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
@@ -2337,21 +2366,24 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"ReadyCheck\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02ok\x18\x02 \x01(\bR\x02ok\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"q\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xa1\x01\n" +
 	"\x15ListNamespacesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"x\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12.\n" +
+	"\x13include_quota_usage\x18\x04 \x01(\bR\x11includeQuotaUsage\"x\n" +
 	"\x16ListNamespacesResponse\x126\n" +
 	"\n" +
 	"namespaces\x18\x01 \x03(\v2\x16.lot.v1.NamespaceUsageR\n" +
 	"namespaces\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x98\x02\n" +
 	"\x0eNamespaceUsage\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12M\n" +
 	"\rrecord_counts\x18\x02 \x03(\v2(.lot.v1.NamespaceUsage.RecordCountsEntryR\frecordCounts\x12\x1a\n" +
-	"\bclearing\x18\x03 \x01(\bR\bclearing\x1a?\n" +
+	"\bclearing\x18\x03 \x01(\bR\bclearing\x12<\n" +
+	"\vquota_usage\x18\x04 \x01(\v2\x1b.lot.v1.NamespaceQuotaUsageR\n" +
+	"quotaUsage\x1a?\n" +
 	"\x11RecordCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xd8\x01\n" +
@@ -2364,11 +2396,12 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"ReviewItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
-	"\x04etag\x18\x02 \x01(\tR\x04etag\"\x8f\x01\n" +
+	"\x04etag\x18\x02 \x01(\tR\x04etag\"\xb9\x01\n" +
 	"\x15ReviewRecordsResponse\x12.\n" +
 	"\aresults\x18\x01 \x03(\v2\x14.lot.v1.ReviewResultR\aresults\x12#\n" +
 	"\rchanged_count\x18\x02 \x01(\x05R\fchangedCount\x12!\n" +
-	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\"\x8a\x01\n" +
+	"\ffailed_count\x18\x03 \x01(\x05R\vfailedCount\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x8a\x01\n" +
 	"\fReviewResult\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12&\n" +
 	"\x06review\x18\x02 \x01(\v2\x0e.lot.v1.ReviewR\x06review\x12\x18\n" +
@@ -2480,7 +2513,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\fAdminService\x12Y\n" +
 	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12P\n" +
 	"\n" +
-	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\vʥ\x19\x04\b\x01\x10\x01\x90\x02\x01\x12\\\n" +
+	"CheckReady\x12\x19.lot.v1.CheckReadyRequest\x1a\x1a.lot.v1.CheckReadyResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12\\\n" +
 	"\x0eListNamespaces\x12\x1d.lot.v1.ListNamespacesRequest\x1a\x1e.lot.v1.ListNamespacesResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12f\n" +
 	"\x12GetNamespacePolicy\x12!.lot.v1.GetNamespacePolicyRequest\x1a\".lot.v1.GetNamespacePolicyResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12l\n" +
 	"\x15UpdateNamespacePolicy\x12$.lot.v1.UpdateNamespacePolicyRequest\x1a%.lot.v1.UpdateNamespacePolicyResponse\"\x06ʥ\x19\x02\b\x03\x12T\n" +
@@ -2550,18 +2583,20 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	nil,                                   // 37: lot.v1.EraseSubjectResponse.DeletedCountsEntry
 	(*timestamppb.Timestamp)(nil),         // 38: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),           // 39: google.protobuf.Duration
-	(ResourceKind)(0),                     // 40: lot.v1.ResourceKind
-	(ReviewState)(0),                      // 41: lot.v1.ReviewState
-	(*Review)(nil),                        // 42: lot.v1.Review
-	(*status.Status)(nil),                 // 43: google.rpc.Status
-	(*GetNamespacePolicyRequest)(nil),     // 44: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 45: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 46: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 47: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 48: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 49: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 50: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 51: lot.v1.ImportResponse
+	(*NamespaceQuotaUsage)(nil),           // 40: lot.v1.NamespaceQuotaUsage
+	(ResourceKind)(0),                     // 41: lot.v1.ResourceKind
+	(ReviewState)(0),                      // 42: lot.v1.ReviewState
+	(*Notice)(nil),                        // 43: lot.v1.Notice
+	(*Review)(nil),                        // 44: lot.v1.Review
+	(*status.Status)(nil),                 // 45: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 46: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 47: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 48: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 49: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 50: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 51: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 52: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 53: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	32, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
@@ -2573,60 +2608,62 @@ var file_lot_v1_admin_service_proto_depIdxs = []int32{
 	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
 	33, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
-	40, // 9: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
-	13, // 10: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
-	41, // 11: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
-	15, // 12: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
-	42, // 13: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
-	43, // 14: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
-	34, // 15: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	35, // 16: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	18, // 17: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
-	0,  // 18: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	40, // 19: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	39, // 20: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	39, // 21: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
-	24, // 22: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
-	1,  // 23: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
-	26, // 24: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	40, // 25: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	36, // 26: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	37, // 27: lot.v1.EraseSubjectResponse.deleted_counts:type_name -> lot.v1.EraseSubjectResponse.DeletedCountsEntry
-	31, // 28: lot.v1.EraseSubjectResponse.records:type_name -> lot.v1.SubjectRecord
-	40, // 29: lot.v1.SubjectRecord.resource_kind:type_name -> lot.v1.ResourceKind
-	2,  // 30: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 31: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 32: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	44, // 33: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	45, // 34: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 35: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
-	16, // 36: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	46, // 37: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	47, // 38: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	19, // 39: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	23, // 40: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	21, // 41: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	27, // 42: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	29, // 43: lot.v1.AdminService.EraseSubject:input_type -> lot.v1.EraseSubjectRequest
-	3,  // 44: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 45: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 46: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	48, // 47: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	49, // 48: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	14, // 49: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
-	17, // 50: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	50, // 51: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	51, // 52: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	20, // 53: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	25, // 54: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	22, // 55: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	28, // 56: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	30, // 57: lot.v1.AdminService.EraseSubject:output_type -> lot.v1.EraseSubjectResponse
-	44, // [44:58] is the sub-list for method output_type
-	30, // [30:44] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	40, // 9: lot.v1.NamespaceUsage.quota_usage:type_name -> lot.v1.NamespaceQuotaUsage
+	41, // 10: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
+	13, // 11: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
+	42, // 12: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
+	15, // 13: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
+	43, // 14: lot.v1.ReviewRecordsResponse.notices:type_name -> lot.v1.Notice
+	44, // 15: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	45, // 16: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	34, // 17: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	35, // 18: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	18, // 19: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
+	0,  // 20: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
+	41, // 21: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	39, // 22: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	39, // 23: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	24, // 24: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
+	1,  // 25: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
+	26, // 26: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
+	41, // 27: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	36, // 28: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	37, // 29: lot.v1.EraseSubjectResponse.deleted_counts:type_name -> lot.v1.EraseSubjectResponse.DeletedCountsEntry
+	31, // 30: lot.v1.EraseSubjectResponse.records:type_name -> lot.v1.SubjectRecord
+	41, // 31: lot.v1.SubjectRecord.resource_kind:type_name -> lot.v1.ResourceKind
+	2,  // 32: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 33: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 34: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	46, // 35: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	47, // 36: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 37: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 38: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	48, // 39: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	49, // 40: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 41: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 42: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 43: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 44: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	29, // 45: lot.v1.AdminService.EraseSubject:input_type -> lot.v1.EraseSubjectRequest
+	3,  // 46: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 47: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 48: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	50, // 49: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	51, // 50: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 51: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 52: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	52, // 53: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	53, // 54: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 55: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 56: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 57: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 58: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	30, // 59: lot.v1.AdminService.EraseSubject:output_type -> lot.v1.EraseSubjectResponse
+	46, // [46:60] is the sub-list for method output_type
+	32, // [32:46] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -2637,6 +2674,7 @@ func file_lot_v1_admin_service_proto_init() {
 	file_lot_v1_access_proto_init()
 	file_lot_v1_namespace_policy_proto_init()
 	file_lot_v1_origin_proto_init()
+	file_lot_v1_outcome_proto_init()
 	file_lot_v1_resource_kind_proto_init()
 	file_lot_v1_transfer_proto_init()
 	file_lot_v1_admin_service_proto_msgTypes[24].OneofWrappers = []any{}

@@ -41,15 +41,20 @@ const (
 //
 // AdminService manages the server and its namespaces.
 //
-// In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-// take it too, so that access is checked in one way; it does not narrow their response.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. Calls about the whole server take it too, so that access is checked in one way; it
+// does not narrow their response.
 type AdminServiceClient interface {
-	// GetServerInfo returns the server's version, capabilities, limits and record counts.
+	// GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+	// without a role in all namespaces gets no record counts, and of the store only whether it is
+	// writable.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
-	// CheckReady tests the store and the embedding model and reports the result of each check.
+	// CheckReady tests the store and the embedding model and reports the result of each check. A
+	// caller without a role in all namespaces gets no details.
 	CheckReady(ctx context.Context, in *CheckReadyRequest, opts ...grpc.CallOption) (*CheckReadyResponse, error)
 	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-	// their record counts. A namespace needs no creation: it exists from its first record on.
+	// their record counts: those that the caller may read. A namespace needs no creation: it exists
+	// from its first record on.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(ctx context.Context, in *GetNamespacePolicyRequest, opts ...grpc.CallOption) (*GetNamespacePolicyResponse, error)
@@ -293,15 +298,20 @@ func (c *adminServiceClient) EraseSubject(ctx context.Context, in *EraseSubjectR
 //
 // AdminService manages the server and its namespaces.
 //
-// In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-// take it too, so that access is checked in one way; it does not narrow their response.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. Calls about the whole server take it too, so that access is checked in one way; it
+// does not narrow their response.
 type AdminServiceServer interface {
-	// GetServerInfo returns the server's version, capabilities, limits and record counts.
+	// GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+	// without a role in all namespaces gets no record counts, and of the store only whether it is
+	// writable.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
-	// CheckReady tests the store and the embedding model and reports the result of each check.
+	// CheckReady tests the store and the embedding model and reports the result of each check. A
+	// caller without a role in all namespaces gets no details.
 	CheckReady(context.Context, *CheckReadyRequest) (*CheckReadyResponse, error)
 	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-	// their record counts. A namespace needs no creation: it exists from its first record on.
+	// their record counts: those that the caller may read. A namespace needs no creation: it exists
+	// from its first record on.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(context.Context, *GetNamespacePolicyRequest) (*GetNamespacePolicyResponse, error)

@@ -532,7 +532,9 @@ type RecordDecisionResponse struct {
 	// The stored decision.
 	Decision *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	// False if it already existed.
-	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,6 +581,13 @@ func (x *RecordDecisionResponse) GetCreated() bool {
 		return x.Created
 	}
 	return false
+}
+
+func (x *RecordDecisionResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of RecordDecisionOutcome.
@@ -677,7 +686,9 @@ func (x *RecordDecisionOutcomeRequest) GetRequestId() string {
 type RecordDecisionOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision after the call.
-	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	Decision *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -715,6 +726,13 @@ func (*RecordDecisionOutcomeResponse) Descriptor() ([]byte, []int) {
 func (x *RecordDecisionOutcomeResponse) GetDecision() *Decision {
 	if x != nil {
 		return x.Decision
+	}
+	return nil
+}
+
+func (x *RecordDecisionOutcomeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -1150,10 +1168,11 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"\vdecision_id\x18\x03 \x01(\tR\n" +
 	"decisionId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"`\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x8a\x01\n" +
 	"\x16RecordDecisionResponse\x12,\n" +
 	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\xe3\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xe3\x01\n" +
 	"\x1cRecordDecisionOutcomeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vdecision_id\x18\x02 \x01(\tR\n" +
@@ -1163,9 +1182,10 @@ const file_lot_v1_decision_proto_rawDesc = "" +
 	"\x04note\x18\x05 \x01(\tR\x04note\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"M\n" +
+	"\a_reward\"w\n" +
 	"\x1dRecordDecisionOutcomeResponse\x12,\n" +
-	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\"S\n" +
+	"\bdecision\x18\x01 \x01(\v2\x10.lot.v1.DecisionR\bdecision\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"S\n" +
 	"\x12GetDecisionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1f\n" +
 	"\vdecision_id\x18\x02 \x01(\tR\n" +
@@ -1224,7 +1244,8 @@ var file_lot_v1_decision_proto_goTypes = []any{
 	(*structpb.Struct)(nil),               // 15: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),         // 16: google.protobuf.Timestamp
 	(Outcome)(0),                          // 17: lot.v1.Outcome
-	(*fieldmaskpb.FieldMask)(nil),         // 18: google.protobuf.FieldMask
+	(*Notice)(nil),                        // 18: lot.v1.Notice
+	(*fieldmaskpb.FieldMask)(nil),         // 19: google.protobuf.FieldMask
 }
 var file_lot_v1_decision_proto_depIdxs = []int32{
 	1,  // 0: lot.v1.Decision.options:type_name -> lot.v1.DecisionOption
@@ -1240,17 +1261,19 @@ var file_lot_v1_decision_proto_depIdxs = []int32{
 	16, // 10: lot.v1.DecisionFilter.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 11: lot.v1.RecordDecisionRequest.decision:type_name -> lot.v1.Decision
 	0,  // 12: lot.v1.RecordDecisionResponse.decision:type_name -> lot.v1.Decision
-	17, // 13: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	0,  // 14: lot.v1.RecordDecisionOutcomeResponse.decision:type_name -> lot.v1.Decision
-	0,  // 15: lot.v1.GetDecisionResponse.decision:type_name -> lot.v1.Decision
-	2,  // 16: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
-	18, // 17: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	0,  // 18: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	18, // 13: lot.v1.RecordDecisionResponse.notices:type_name -> lot.v1.Notice
+	17, // 14: lot.v1.RecordDecisionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	0,  // 15: lot.v1.RecordDecisionOutcomeResponse.decision:type_name -> lot.v1.Decision
+	18, // 16: lot.v1.RecordDecisionOutcomeResponse.notices:type_name -> lot.v1.Notice
+	0,  // 17: lot.v1.GetDecisionResponse.decision:type_name -> lot.v1.Decision
+	2,  // 18: lot.v1.ListDecisionsRequest.filter:type_name -> lot.v1.DecisionFilter
+	19, // 19: lot.v1.ListDecisionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 20: lot.v1.ListDecisionsResponse.decisions:type_name -> lot.v1.Decision
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_decision_proto_init() }

@@ -296,7 +296,9 @@ func (x *RecordEventRequest) GetRequestId() string {
 type RecordEventResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The stored event.
-	Event         *EpisodeEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	Event *EpisodeEvent `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,6 +336,13 @@ func (*RecordEventResponse) Descriptor() ([]byte, []int) {
 func (x *RecordEventResponse) GetEvent() *EpisodeEvent {
 	if x != nil {
 		return x.Event
+	}
+	return nil
+}
+
+func (x *RecordEventResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -420,7 +429,9 @@ type RecordEventsResponse struct {
 	LastSequence int64 `protobuf:"varint,1,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// Epoch of this stream; a later writer has a higher one,
 	// also across a delete of the episode and a new one with its id.
-	WriterEpoch   int64 `protobuf:"varint,2,opt,name=writer_epoch,json=writerEpoch,proto3" json:"writer_epoch,omitempty"`
+	WriterEpoch int64 `protobuf:"varint,2,opt,name=writer_epoch,json=writerEpoch,proto3" json:"writer_epoch,omitempty"`
+	// Notices: secrets that were redacted from the events received since the last response.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +478,13 @@ func (x *RecordEventsResponse) GetWriterEpoch() int64 {
 		return x.WriterEpoch
 	}
 	return 0
+}
+
+func (x *RecordEventsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of EndEpisode.
@@ -2281,18 +2299,20 @@ const file_lot_v1_episode_service_proto_rawDesc = "" +
 	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12*\n" +
 	"\x05event\x18\x03 \x01(\v2\x14.lot.v1.EpisodeEventR\x05event\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"A\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"k\n" +
 	"\x13RecordEventResponse\x12*\n" +
-	"\x05event\x18\x01 \x01(\v2\x14.lot.v1.EpisodeEventR\x05event\"\xc1\x01\n" +
+	"\x05event\x18\x01 \x01(\v2\x14.lot.v1.EpisodeEventR\x05event\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xc1\x01\n" +
 	"\x13RecordEventsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
 	"episode_id\x18\x02 \x01(\tR\tepisodeId\x12?\n" +
 	"\x0ftakeover_policy\x18\x03 \x01(\x0e2\x16.lot.v1.TakeoverPolicyR\x0etakeoverPolicy\x12,\n" +
-	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"^\n" +
+	"\x06events\x18\x04 \x03(\v2\x14.lot.v1.EpisodeEventR\x06events\"\x88\x01\n" +
 	"\x14RecordEventsResponse\x12#\n" +
 	"\rlast_sequence\x18\x01 \x01(\x03R\flastSequence\x12!\n" +
-	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\"\xcd\x05\n" +
+	"\fwriter_epoch\x18\x02 \x01(\x03R\vwriterEpoch\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xcd\x05\n" +
 	"\x11EndEpisodeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -2541,72 +2561,74 @@ var file_lot_v1_episode_service_proto_depIdxs = []int32{
 	29, // 2: lot.v1.StartEpisodeResponse.notices:type_name -> lot.v1.Notice
 	30, // 3: lot.v1.RecordEventRequest.event:type_name -> lot.v1.EpisodeEvent
 	30, // 4: lot.v1.RecordEventResponse.event:type_name -> lot.v1.EpisodeEvent
-	0,  // 5: lot.v1.RecordEventsRequest.takeover_policy:type_name -> lot.v1.TakeoverPolicy
-	30, // 6: lot.v1.RecordEventsRequest.events:type_name -> lot.v1.EpisodeEvent
-	31, // 7: lot.v1.EndEpisodeRequest.status:type_name -> lot.v1.EpisodeStatus
-	32, // 8: lot.v1.EndEpisodeRequest.error:type_name -> lot.v1.EpisodeError
-	27, // 9: lot.v1.EndEpisodeRequest.metrics:type_name -> lot.v1.EndEpisodeRequest.MetricsEntry
-	33, // 10: lot.v1.EndEpisodeRequest.end_time:type_name -> google.protobuf.Timestamp
-	28, // 11: lot.v1.EndEpisodeResponse.episode:type_name -> lot.v1.Episode
-	34, // 12: lot.v1.EndEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
-	35, // 13: lot.v1.EndEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
-	29, // 14: lot.v1.EndEpisodeResponse.notices:type_name -> lot.v1.Notice
-	28, // 15: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
-	30, // 16: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
-	28, // 17: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
-	29, // 18: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
-	34, // 19: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
-	35, // 20: lot.v1.RecordEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
-	28, // 21: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
-	36, // 22: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	37, // 23: lot.v1.ListEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	28, // 24: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
-	37, // 25: lot.v1.ListEpisodeEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	30, // 26: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
-	30, // 27: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
-	36, // 28: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
-	37, // 29: lot.v1.RecallEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	38, // 30: lot.v1.RecallEpisodesRequest.ranking:type_name -> lot.v1.Ranking
-	23, // 31: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
-	29, // 32: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
-	28, // 33: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
-	39, // 34: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
-	40, // 35: lot.v1.EpisodeHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
-	36, // 36: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
-	26, // 37: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
-	29, // 38: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
-	33, // 39: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
-	32, // 40: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
-	33, // 41: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
-	1,  // 42: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
-	3,  // 43: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
-	5,  // 44: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
-	7,  // 45: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
-	9,  // 46: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
-	11, // 47: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
-	13, // 48: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
-	15, // 49: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
-	17, // 50: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
-	19, // 51: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
-	21, // 52: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
-	24, // 53: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
-	2,  // 54: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
-	4,  // 55: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
-	6,  // 56: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
-	8,  // 57: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
-	10, // 58: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
-	12, // 59: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
-	14, // 60: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
-	16, // 61: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
-	18, // 62: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
-	20, // 63: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
-	22, // 64: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
-	25, // 65: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
-	54, // [54:66] is the sub-list for method output_type
-	42, // [42:54] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	29, // 5: lot.v1.RecordEventResponse.notices:type_name -> lot.v1.Notice
+	0,  // 6: lot.v1.RecordEventsRequest.takeover_policy:type_name -> lot.v1.TakeoverPolicy
+	30, // 7: lot.v1.RecordEventsRequest.events:type_name -> lot.v1.EpisodeEvent
+	29, // 8: lot.v1.RecordEventsResponse.notices:type_name -> lot.v1.Notice
+	31, // 9: lot.v1.EndEpisodeRequest.status:type_name -> lot.v1.EpisodeStatus
+	32, // 10: lot.v1.EndEpisodeRequest.error:type_name -> lot.v1.EpisodeError
+	27, // 11: lot.v1.EndEpisodeRequest.metrics:type_name -> lot.v1.EndEpisodeRequest.MetricsEntry
+	33, // 12: lot.v1.EndEpisodeRequest.end_time:type_name -> google.protobuf.Timestamp
+	28, // 13: lot.v1.EndEpisodeResponse.episode:type_name -> lot.v1.Episode
+	34, // 14: lot.v1.EndEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
+	35, // 15: lot.v1.EndEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
+	29, // 16: lot.v1.EndEpisodeResponse.notices:type_name -> lot.v1.Notice
+	28, // 17: lot.v1.RecordEpisodeRequest.episode:type_name -> lot.v1.Episode
+	30, // 18: lot.v1.RecordEpisodeRequest.events:type_name -> lot.v1.EpisodeEvent
+	28, // 19: lot.v1.RecordEpisodeResponse.episode:type_name -> lot.v1.Episode
+	29, // 20: lot.v1.RecordEpisodeResponse.notices:type_name -> lot.v1.Notice
+	34, // 21: lot.v1.RecordEpisodeResponse.extracted_patterns:type_name -> lot.v1.Pattern
+	35, // 22: lot.v1.RecordEpisodeResponse.extracted_error_solutions:type_name -> lot.v1.ErrorSolution
+	28, // 23: lot.v1.GetEpisodeResponse.episode:type_name -> lot.v1.Episode
+	36, // 24: lot.v1.ListEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	37, // 25: lot.v1.ListEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	28, // 26: lot.v1.ListEpisodesResponse.episodes:type_name -> lot.v1.Episode
+	37, // 27: lot.v1.ListEpisodeEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	30, // 28: lot.v1.ListEpisodeEventsResponse.events:type_name -> lot.v1.EpisodeEvent
+	30, // 29: lot.v1.ReplayEpisodeResponse.events:type_name -> lot.v1.EpisodeEvent
+	36, // 30: lot.v1.RecallEpisodesRequest.filter:type_name -> lot.v1.EpisodeFilter
+	37, // 31: lot.v1.RecallEpisodesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	38, // 32: lot.v1.RecallEpisodesRequest.ranking:type_name -> lot.v1.Ranking
+	23, // 33: lot.v1.RecallEpisodesResponse.hits:type_name -> lot.v1.EpisodeHit
+	29, // 34: lot.v1.RecallEpisodesResponse.notices:type_name -> lot.v1.Notice
+	28, // 35: lot.v1.EpisodeHit.episode:type_name -> lot.v1.Episode
+	39, // 36: lot.v1.EpisodeHit.score_parts:type_name -> lot.v1.ScorePart
+	40, // 37: lot.v1.EpisodeHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	36, // 38: lot.v1.AnalyzeFailuresRequest.filter:type_name -> lot.v1.EpisodeFilter
+	26, // 39: lot.v1.AnalyzeFailuresResponse.groups:type_name -> lot.v1.FailureGroup
+	29, // 40: lot.v1.AnalyzeFailuresResponse.notices:type_name -> lot.v1.Notice
+	33, // 41: lot.v1.FailureGroup.last_time:type_name -> google.protobuf.Timestamp
+	32, // 42: lot.v1.FailureGroup.example_error:type_name -> lot.v1.EpisodeError
+	33, // 43: lot.v1.FailureGroup.first_time:type_name -> google.protobuf.Timestamp
+	1,  // 44: lot.v1.EpisodeService.StartEpisode:input_type -> lot.v1.StartEpisodeRequest
+	3,  // 45: lot.v1.EpisodeService.RecordEvent:input_type -> lot.v1.RecordEventRequest
+	5,  // 46: lot.v1.EpisodeService.RecordEvents:input_type -> lot.v1.RecordEventsRequest
+	7,  // 47: lot.v1.EpisodeService.EndEpisode:input_type -> lot.v1.EndEpisodeRequest
+	9,  // 48: lot.v1.EpisodeService.RecordEpisode:input_type -> lot.v1.RecordEpisodeRequest
+	11, // 49: lot.v1.EpisodeService.GetEpisode:input_type -> lot.v1.GetEpisodeRequest
+	13, // 50: lot.v1.EpisodeService.ListEpisodes:input_type -> lot.v1.ListEpisodesRequest
+	15, // 51: lot.v1.EpisodeService.DeleteEpisode:input_type -> lot.v1.DeleteEpisodeRequest
+	17, // 52: lot.v1.EpisodeService.ListEpisodeEvents:input_type -> lot.v1.ListEpisodeEventsRequest
+	19, // 53: lot.v1.EpisodeService.ReplayEpisode:input_type -> lot.v1.ReplayEpisodeRequest
+	21, // 54: lot.v1.EpisodeService.RecallEpisodes:input_type -> lot.v1.RecallEpisodesRequest
+	24, // 55: lot.v1.EpisodeService.AnalyzeFailures:input_type -> lot.v1.AnalyzeFailuresRequest
+	2,  // 56: lot.v1.EpisodeService.StartEpisode:output_type -> lot.v1.StartEpisodeResponse
+	4,  // 57: lot.v1.EpisodeService.RecordEvent:output_type -> lot.v1.RecordEventResponse
+	6,  // 58: lot.v1.EpisodeService.RecordEvents:output_type -> lot.v1.RecordEventsResponse
+	8,  // 59: lot.v1.EpisodeService.EndEpisode:output_type -> lot.v1.EndEpisodeResponse
+	10, // 60: lot.v1.EpisodeService.RecordEpisode:output_type -> lot.v1.RecordEpisodeResponse
+	12, // 61: lot.v1.EpisodeService.GetEpisode:output_type -> lot.v1.GetEpisodeResponse
+	14, // 62: lot.v1.EpisodeService.ListEpisodes:output_type -> lot.v1.ListEpisodesResponse
+	16, // 63: lot.v1.EpisodeService.DeleteEpisode:output_type -> lot.v1.DeleteEpisodeResponse
+	18, // 64: lot.v1.EpisodeService.ListEpisodeEvents:output_type -> lot.v1.ListEpisodeEventsResponse
+	20, // 65: lot.v1.EpisodeService.ReplayEpisode:output_type -> lot.v1.ReplayEpisodeResponse
+	22, // 66: lot.v1.EpisodeService.RecallEpisodes:output_type -> lot.v1.RecallEpisodesResponse
+	25, // 67: lot.v1.EpisodeService.AnalyzeFailures:output_type -> lot.v1.AnalyzeFailuresResponse
+	56, // [56:68] is the sub-list for method output_type
+	44, // [44:56] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_episode_service_proto_init() }

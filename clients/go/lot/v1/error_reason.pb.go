@@ -392,7 +392,7 @@ const (
 	//
 	//	{ "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
 	//	  "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
-	//	    "used": "10000" } }
+	//	    "used": "10000", "added": "1" } }
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 69
 	// The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
 	// UNAVAILABLE, with RetryInfo. Nothing was done. Retry.

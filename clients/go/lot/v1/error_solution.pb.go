@@ -1452,6 +1452,8 @@ type RecordErrorSolutionOutcomeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The error solution after the call.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,1,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1489,6 +1491,13 @@ func (*RecordErrorSolutionOutcomeResponse) Descriptor() ([]byte, []int) {
 func (x *RecordErrorSolutionOutcomeResponse) GetErrorSolution() *ErrorSolution {
 	if x != nil {
 		return x.ErrorSolution
+	}
+	return nil
+}
+
+func (x *RecordErrorSolutionOutcomeResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -1902,9 +1911,10 @@ const file_lot_v1_error_solution_proto_rawDesc = "" +
 	"\rerror_message\x18\b \x01(\tR\ferrorMessage\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\t \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"b\n" +
+	"\a_reward\"\x8c\x01\n" +
 	"\"RecordErrorSolutionOutcomeResponse\x12<\n" +
-	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\"\xe3\x01\n" +
+	"\x0eerror_solution\x18\x01 \x01(\v2\x15.lot.v1.ErrorSolutionR\rerrorSolution\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xe3\x01\n" +
 	"\x19ListErrorSolutionsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\x06filter\x18\x02 \x01(\v2\x1b.lot.v1.ErrorSolutionFilterR\x06filter\x12\x1b\n" +
@@ -2012,14 +2022,15 @@ var file_lot_v1_error_solution_proto_depIdxs = []int32{
 	32, // 30: lot.v1.RecordErrorSolutionOutcomeRequest.outcome:type_name -> lot.v1.Outcome
 	24, // 31: lot.v1.RecordErrorSolutionOutcomeRequest.duration:type_name -> google.protobuf.Duration
 	1,  // 32: lot.v1.RecordErrorSolutionOutcomeResponse.error_solution:type_name -> lot.v1.ErrorSolution
-	2,  // 33: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
-	30, // 34: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 35: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	36, // [36:36] is the sub-list for method output_type
-	36, // [36:36] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	29, // 33: lot.v1.RecordErrorSolutionOutcomeResponse.notices:type_name -> lot.v1.Notice
+	2,  // 34: lot.v1.ListErrorSolutionsRequest.filter:type_name -> lot.v1.ErrorSolutionFilter
+	30, // 35: lot.v1.ListErrorSolutionsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 36: lot.v1.ListErrorSolutionsResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_error_solution_proto_init() }

@@ -409,7 +409,9 @@ type SelectActionResponse struct {
 	// True if the action was not chosen for its value.
 	Explored bool `protobuf:"varint,3,opt,name=explored,proto3" json:"explored,omitempty"`
 	// Known values of the actions, in the order of the request.
-	ActionValues  []*ActionValue `protobuf:"bytes,4,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
+	ActionValues []*ActionValue `protobuf:"bytes,4,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,5,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +470,13 @@ func (x *SelectActionResponse) GetExplored() bool {
 func (x *SelectActionResponse) GetActionValues() []*ActionValue {
 	if x != nil {
 		return x.ActionValues
+	}
+	return nil
+}
+
+func (x *SelectActionResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -631,7 +640,9 @@ func (x *RecordStepsRequest) GetRequestId() string {
 type RecordStepsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Changed action values after the call, without duplicates, in the order of the steps.
-	ActionValues  []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
+	ActionValues []*ActionValue `protobuf:"bytes,1,rep,name=action_values,json=actionValues,proto3" json:"action_values,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,6 +680,13 @@ func (*RecordStepsResponse) Descriptor() ([]byte, []int) {
 func (x *RecordStepsResponse) GetActionValues() []*ActionValue {
 	if x != nil {
 		return x.ActionValues
+	}
+	return nil
+}
+
+func (x *RecordStepsResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -820,12 +838,13 @@ const file_lot_v1_learning_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestIdB\a\n" +
 	"\x05_seedB\x13\n" +
-	"\x11_exploration_rate\"\xbd\x01\n" +
+	"\x11_exploration_rate\"\xe7\x01\n" +
 	"\x14SelectActionResponse\x12,\n" +
 	"\x06action\x18\x01 \x01(\v2\x14.lot.v1.ActionOptionR\x06action\x12!\n" +
 	"\fselection_id\x18\x02 \x01(\tR\vselectionId\x12\x1a\n" +
 	"\bexplored\x18\x03 \x01(\bR\bexplored\x128\n" +
-	"\raction_values\x18\x04 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"\xc6\x01\n" +
+	"\raction_values\x18\x04 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\x12(\n" +
+	"\anotices\x18\x05 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xc6\x01\n" +
 	"\x0eTrajectoryStep\x12+\n" +
 	"\x05state\x18\x01 \x01(\v2\x15.lot.v1.LearningStateR\x05state\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x16\n" +
@@ -839,9 +858,10 @@ const file_lot_v1_learning_proto_rawDesc = "" +
 	"\n" +
 	"episode_id\x18\x03 \x01(\tR\tepisodeId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"O\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"y\n" +
 	"\x13RecordStepsResponse\x128\n" +
-	"\raction_values\x18\x01 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\"z\n" +
+	"\raction_values\x18\x01 \x03(\v2\x13.lot.v1.ActionValueR\factionValues\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"z\n" +
 	"\x17ListActionValuesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12+\n" +
 	"\x05state\x18\x02 \x01(\v2\x15.lot.v1.LearningStateR\x05state\x12\x14\n" +
@@ -885,6 +905,7 @@ var file_lot_v1_learning_proto_goTypes = []any{
 	(Complexity)(0),                  // 11: lot.v1.Complexity
 	(*structpb.Struct)(nil),          // 12: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),    // 13: google.protobuf.Timestamp
+	(*Notice)(nil),                   // 14: lot.v1.Notice
 }
 var file_lot_v1_learning_proto_depIdxs = []int32{
 	11, // 0: lot.v1.LearningState.complexity:type_name -> lot.v1.Complexity
@@ -897,17 +918,19 @@ var file_lot_v1_learning_proto_depIdxs = []int32{
 	0,  // 7: lot.v1.SelectActionRequest.policy:type_name -> lot.v1.SelectionPolicy
 	2,  // 8: lot.v1.SelectActionResponse.action:type_name -> lot.v1.ActionOption
 	3,  // 9: lot.v1.SelectActionResponse.action_values:type_name -> lot.v1.ActionValue
-	1,  // 10: lot.v1.TrajectoryStep.state:type_name -> lot.v1.LearningState
-	1,  // 11: lot.v1.TrajectoryStep.next_state:type_name -> lot.v1.LearningState
-	6,  // 12: lot.v1.RecordStepsRequest.steps:type_name -> lot.v1.TrajectoryStep
-	3,  // 13: lot.v1.RecordStepsResponse.action_values:type_name -> lot.v1.ActionValue
-	1,  // 14: lot.v1.ListActionValuesRequest.state:type_name -> lot.v1.LearningState
-	3,  // 15: lot.v1.ListActionValuesResponse.action_values:type_name -> lot.v1.ActionValue
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	14, // 10: lot.v1.SelectActionResponse.notices:type_name -> lot.v1.Notice
+	1,  // 11: lot.v1.TrajectoryStep.state:type_name -> lot.v1.LearningState
+	1,  // 12: lot.v1.TrajectoryStep.next_state:type_name -> lot.v1.LearningState
+	6,  // 13: lot.v1.RecordStepsRequest.steps:type_name -> lot.v1.TrajectoryStep
+	3,  // 14: lot.v1.RecordStepsResponse.action_values:type_name -> lot.v1.ActionValue
+	14, // 15: lot.v1.RecordStepsResponse.notices:type_name -> lot.v1.Notice
+	1,  // 16: lot.v1.ListActionValuesRequest.state:type_name -> lot.v1.LearningState
+	3,  // 17: lot.v1.ListActionValuesResponse.action_values:type_name -> lot.v1.ActionValue
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_learning_proto_init() }

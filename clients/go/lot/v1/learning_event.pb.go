@@ -571,7 +571,9 @@ type RecordLearningEventResponse struct {
 	// The stored learning event.
 	LearningEvent *LearningEvent `protobuf:"bytes,1,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
 	// False if it already existed.
-	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -618,6 +620,13 @@ func (x *RecordLearningEventResponse) GetCreated() bool {
 		return x.Created
 	}
 	return false
+}
+
+func (x *RecordLearningEventResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of GetLearningEvent.
@@ -1080,7 +1089,9 @@ type SubmitFeedbackResponse struct {
 	// False if the server could not derive a reward: the text has no judgment, or praise and
 	// complaint balance. Then nothing changes. The text is read as English, German and Spanish,
 	// clause by clause against a graded word list, up to 1,000 words.
-	Conclusive    bool `protobuf:"varint,5,opt,name=conclusive,proto3" json:"conclusive,omitempty"`
+	Conclusive bool `protobuf:"varint,5,opt,name=conclusive,proto3" json:"conclusive,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,6,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1150,6 +1161,13 @@ func (x *SubmitFeedbackResponse) GetConclusive() bool {
 	return false
 }
 
+func (x *SubmitFeedbackResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
+}
+
 var File_lot_v1_learning_event_proto protoreflect.FileDescriptor
 
 const file_lot_v1_learning_event_proto_rawDesc = "" +
@@ -1217,10 +1235,11 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\x0elearning_event\x18\x02 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x12*\n" +
 	"\x11learning_event_id\x18\x03 \x01(\tR\x0flearningEventId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"u\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x9f\x01\n" +
 	"\x1bRecordLearningEventResponse\x12<\n" +
 	"\x0elearning_event\x18\x01 \x01(\v2\x15.lot.v1.LearningEventR\rlearningEvent\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"c\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"c\n" +
 	"\x17GetLearningEventRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12*\n" +
 	"\x11learning_event_id\x18\x02 \x01(\tR\x0flearningEventId\"X\n" +
@@ -1250,7 +1269,7 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"\x04task\x18\x05 \x01(\tR\x04task\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\t\n" +
-	"\a_reward\"\xeb\x01\n" +
+	"\a_reward\"\x95\x02\n" +
 	"\x16SubmitFeedbackResponse\x12\x16\n" +
 	"\x06reward\x18\x01 \x01(\x01R\x06reward\x12'\n" +
 	"\x0freward_inferred\x18\x02 \x01(\bR\x0erewardInferred\x12<\n" +
@@ -1260,7 +1279,8 @@ const file_lot_v1_learning_event_proto_rawDesc = "" +
 	"preference\x12\x1e\n" +
 	"\n" +
 	"conclusive\x18\x05 \x01(\bR\n" +
-	"conclusiveBG\n" +
+	"conclusive\x12(\n" +
+	"\anotices\x18\x06 \x03(\v2\x0e.lot.v1.NoticeR\anoticesBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -1295,8 +1315,9 @@ var file_lot_v1_learning_event_proto_goTypes = []any{
 	(Outcome)(0),                        // 15: lot.v1.Outcome
 	(*structpb.Struct)(nil),             // 16: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),       // 17: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),       // 18: google.protobuf.FieldMask
-	(*Preference)(nil),                  // 19: lot.v1.Preference
+	(*Notice)(nil),                      // 18: lot.v1.Notice
+	(*fieldmaskpb.FieldMask)(nil),       // 19: google.protobuf.FieldMask
+	(*Preference)(nil),                  // 20: lot.v1.Preference
 }
 var file_lot_v1_learning_event_proto_depIdxs = []int32{
 	15, // 0: lot.v1.LearningEvent.outcome:type_name -> lot.v1.Outcome
@@ -1312,18 +1333,20 @@ var file_lot_v1_learning_event_proto_depIdxs = []int32{
 	17, // 10: lot.v1.LearningEventFilter.created_before:type_name -> google.protobuf.Timestamp
 	0,  // 11: lot.v1.RecordLearningEventRequest.learning_event:type_name -> lot.v1.LearningEvent
 	0,  // 12: lot.v1.RecordLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
-	0,  // 13: lot.v1.GetLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
-	2,  // 14: lot.v1.ListLearningEventsRequest.filter:type_name -> lot.v1.LearningEventFilter
-	18, // 15: lot.v1.ListLearningEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	0,  // 16: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
-	1,  // 17: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
-	0,  // 18: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
-	19, // 19: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	18, // 13: lot.v1.RecordLearningEventResponse.notices:type_name -> lot.v1.Notice
+	0,  // 14: lot.v1.GetLearningEventResponse.learning_event:type_name -> lot.v1.LearningEvent
+	2,  // 15: lot.v1.ListLearningEventsRequest.filter:type_name -> lot.v1.LearningEventFilter
+	19, // 16: lot.v1.ListLearningEventsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 17: lot.v1.ListLearningEventsResponse.learning_events:type_name -> lot.v1.LearningEvent
+	1,  // 18: lot.v1.SubmitFeedbackRequest.target:type_name -> lot.v1.FeedbackTarget
+	0,  // 19: lot.v1.SubmitFeedbackResponse.learning_event:type_name -> lot.v1.LearningEvent
+	20, // 20: lot.v1.SubmitFeedbackResponse.preference:type_name -> lot.v1.Preference
+	18, // 21: lot.v1.SubmitFeedbackResponse.notices:type_name -> lot.v1.Notice
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_learning_event_proto_init() }

@@ -181,6 +181,14 @@ type NamespacePolicy struct {
 	// and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
 	// none.
 	HoldoutShare float64 `protobuf:"fixed64,19,opt,name=holdout_share,json=holdoutShare,proto3" json:"holdout_share,omitempty"`
+	// Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
+	// while deletes and edits that do not grow always work. 0 means the server's default. A quota
+	// below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
+	// change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
+	// change it.
+	RecordQuota int64 `protobuf:"varint,20,opt,name=record_quota,json=recordQuota,proto3" json:"record_quota,omitempty"`
+	// The same for the bytes of what is stored; NamespaceQuotaUsage says what counts.
+	ByteQuota int64 `protobuf:"varint,21,opt,name=byte_quota,json=byteQuota,proto3" json:"byte_quota,omitempty"`
 	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Output only. Etag; empty while the policy is the default. The etag of a cleared policy never
@@ -334,6 +342,20 @@ func (x *NamespacePolicy) GetHoldoutShare() float64 {
 	return 0
 }
 
+func (x *NamespacePolicy) GetRecordQuota() int64 {
+	if x != nil {
+		return x.RecordQuota
+	}
+	return 0
+}
+
+func (x *NamespacePolicy) GetByteQuota() int64 {
+	if x != nil {
+		return x.ByteQuota
+	}
+	return 0
+}
+
 func (x *NamespacePolicy) GetNamespace() string {
 	if x != nil {
 		return x.Namespace
@@ -405,7 +427,9 @@ func (x *GetNamespacePolicyRequest) GetNamespace() string {
 type GetNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The policy, or the default if none was set.
-	Policy        *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// How much the namespace holds, and its quotas in effect.
+	Usage         *NamespaceQuotaUsage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +471,89 @@ func (x *GetNamespacePolicyResponse) GetPolicy() *NamespacePolicy {
 	return nil
 }
 
+func (x *GetNamespacePolicyResponse) GetUsage() *NamespaceQuotaUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
+// policy do not count. An expired record counts until it is swept, at most a minute later.
+type NamespaceQuotaUsage struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
+	// and former values of a preference, are parts of it and no records of their own.
+	RecordCount int64 `protobuf:"varint,1,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`
+	// Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
+	// indexes do not count. What the store takes on the disk is several times as much.
+	ByteCount int64 `protobuf:"varint,2,opt,name=byte_count,json=byteCount,proto3" json:"byte_count,omitempty"`
+	// Quota of records in effect: that of the policy, or the server's default. 0 means no limit.
+	RecordLimit int64 `protobuf:"varint,3,opt,name=record_limit,json=recordLimit,proto3" json:"record_limit,omitempty"`
+	// Quota of bytes in effect. 0 means no limit.
+	ByteLimit     int64 `protobuf:"varint,4,opt,name=byte_limit,json=byteLimit,proto3" json:"byte_limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceQuotaUsage) Reset() {
+	*x = NamespaceQuotaUsage{}
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceQuotaUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceQuotaUsage) ProtoMessage() {}
+
+func (x *NamespaceQuotaUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceQuotaUsage.ProtoReflect.Descriptor instead.
+func (*NamespaceQuotaUsage) Descriptor() ([]byte, []int) {
+	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NamespaceQuotaUsage) GetRecordCount() int64 {
+	if x != nil {
+		return x.RecordCount
+	}
+	return 0
+}
+
+func (x *NamespaceQuotaUsage) GetByteCount() int64 {
+	if x != nil {
+		return x.ByteCount
+	}
+	return 0
+}
+
+func (x *NamespaceQuotaUsage) GetRecordLimit() int64 {
+	if x != nil {
+		return x.RecordLimit
+	}
+	return 0
+}
+
+func (x *NamespaceQuotaUsage) GetByteLimit() int64 {
+	if x != nil {
+		return x.ByteLimit
+	}
+	return 0
+}
+
 // Request of UpdateNamespacePolicy.
 type UpdateNamespacePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -470,7 +577,7 @@ type UpdateNamespacePolicyRequest struct {
 
 func (x *UpdateNamespacePolicyRequest) Reset() {
 	*x = UpdateNamespacePolicyRequest{}
-	mi := &file_lot_v1_namespace_policy_proto_msgTypes[3]
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +589,7 @@ func (x *UpdateNamespacePolicyRequest) String() string {
 func (*UpdateNamespacePolicyRequest) ProtoMessage() {}
 
 func (x *UpdateNamespacePolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_namespace_policy_proto_msgTypes[3]
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +602,7 @@ func (x *UpdateNamespacePolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespacePolicyRequest.ProtoReflect.Descriptor instead.
 func (*UpdateNamespacePolicyRequest) Descriptor() ([]byte, []int) {
-	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{3}
+	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdateNamespacePolicyRequest) GetNamespace() string {
@@ -548,13 +655,16 @@ type UpdateNamespacePolicyResponse struct {
 	// Number of records the next sweep will, or would, delete as of now, by resource kind without the
 	// enum prefix, for example `EPISODE`. Zero counts are omitted.
 	PendingDeleteCounts map[string]int64 `protobuf:"bytes,2,rep,name=pending_delete_counts,json=pendingDeleteCounts,proto3" json:"pending_delete_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
+	// holds more than a quota, nothing is deleted, and writes that store more are refused.
+	Usage         *NamespaceQuotaUsage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateNamespacePolicyResponse) Reset() {
 	*x = UpdateNamespacePolicyResponse{}
-	mi := &file_lot_v1_namespace_policy_proto_msgTypes[4]
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -566,7 +676,7 @@ func (x *UpdateNamespacePolicyResponse) String() string {
 func (*UpdateNamespacePolicyResponse) ProtoMessage() {}
 
 func (x *UpdateNamespacePolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lot_v1_namespace_policy_proto_msgTypes[4]
+	mi := &file_lot_v1_namespace_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -579,7 +689,7 @@ func (x *UpdateNamespacePolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateNamespacePolicyResponse.ProtoReflect.Descriptor instead.
 func (*UpdateNamespacePolicyResponse) Descriptor() ([]byte, []int) {
-	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{4}
+	return file_lot_v1_namespace_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UpdateNamespacePolicyResponse) GetPolicy() *NamespacePolicy {
@@ -596,11 +706,18 @@ func (x *UpdateNamespacePolicyResponse) GetPendingDeleteCounts() map[string]int6
 	return nil
 }
 
+func (x *UpdateNamespacePolicyResponse) GetUsage() *NamespaceQuotaUsage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 var File_lot_v1_namespace_policy_proto protoreflect.FileDescriptor
 
 const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\xc6\b\n" +
+	"\x1dlot/v1/namespace_policy.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x13lot/v1/origin.proto\"\x88\t\n" +
 	"\x0fNamespacePolicy\x12!\n" +
 	"\fmax_episodes\x18\x01 \x01(\x03R\vmaxEpisodes\x12.\n" +
 	"\x13max_error_solutions\x18\x02 \x01(\x03R\x11maxErrorSolutions\x12!\n" +
@@ -618,7 +735,10 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x11max_retrieval_age\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x0fmaxRetrievalAge\x12E\n" +
 	"\x11retrieval_queries\x18\x11 \x01(\x0e2\x18.lot.v1.RetrievalQueriesR\x10retrievalQueries\x129\n" +
 	"\x0ereview_origins\x18\x12 \x03(\x0e2\x12.lot.v1.OriginKindR\rreviewOrigins\x12#\n" +
-	"\rholdout_share\x18\x13 \x01(\x01R\fholdoutShare\x12\x1c\n" +
+	"\rholdout_share\x18\x13 \x01(\x01R\fholdoutShare\x12!\n" +
+	"\frecord_quota\x18\x14 \x01(\x03R\vrecordQuota\x12\x1d\n" +
+	"\n" +
+	"byte_quota\x18\x15 \x01(\x03R\tbyteQuota\x12\x1c\n" +
 	"\tnamespace\x18\v \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04etag\x18\f \x01(\tR\x04etag\x12;\n" +
 	"\vupdate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -628,9 +748,17 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"\x15_action_learning_rateB\x12\n" +
 	"\x10_action_discount\"9\n" +
 	"\x19GetNamespacePolicyRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"M\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"\x80\x01\n" +
 	"\x1aGetNamespacePolicyResponse\x12/\n" +
-	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\"\x85\x02\n" +
+	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x121\n" +
+	"\x05usage\x18\x02 \x01(\v2\x1b.lot.v1.NamespaceQuotaUsageR\x05usage\"\x99\x01\n" +
+	"\x13NamespaceQuotaUsage\x12!\n" +
+	"\frecord_count\x18\x01 \x01(\x03R\vrecordCount\x12\x1d\n" +
+	"\n" +
+	"byte_count\x18\x02 \x01(\x03R\tbyteCount\x12!\n" +
+	"\frecord_limit\x18\x03 \x01(\x03R\vrecordLimit\x12\x1d\n" +
+	"\n" +
+	"byte_limit\x18\x04 \x01(\x03R\tbyteLimit\"\x85\x02\n" +
 	"\x1cUpdateNamespacePolicyRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12/\n" +
 	"\x06policy\x18\x02 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12;\n" +
@@ -638,10 +766,11 @@ const file_lot_v1_namespace_policy_proto_rawDesc = "" +
 	"updateMask\x12,\n" +
 	"\x06preset\x18\x04 \x01(\x0e2\x14.lot.v1.PolicyPresetR\x06preset\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\x8c\x02\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xbf\x02\n" +
 	"\x1dUpdateNamespacePolicyResponse\x12/\n" +
 	"\x06policy\x18\x01 \x01(\v2\x17.lot.v1.NamespacePolicyR\x06policy\x12r\n" +
-	"\x15pending_delete_counts\x18\x02 \x03(\v2>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntryR\x13pendingDeleteCounts\x1aF\n" +
+	"\x15pending_delete_counts\x18\x02 \x03(\v2>.lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntryR\x13pendingDeleteCounts\x121\n" +
+	"\x05usage\x18\x03 \x01(\v2\x1b.lot.v1.NamespaceQuotaUsageR\x05usage\x1aF\n" +
 	"\x18PendingDeleteCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*m\n" +
@@ -668,41 +797,44 @@ func file_lot_v1_namespace_policy_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_namespace_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lot_v1_namespace_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_lot_v1_namespace_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_lot_v1_namespace_policy_proto_goTypes = []any{
 	(RetrievalQueries)(0),                 // 0: lot.v1.RetrievalQueries
 	(PolicyPreset)(0),                     // 1: lot.v1.PolicyPreset
 	(*NamespacePolicy)(nil),               // 2: lot.v1.NamespacePolicy
 	(*GetNamespacePolicyRequest)(nil),     // 3: lot.v1.GetNamespacePolicyRequest
 	(*GetNamespacePolicyResponse)(nil),    // 4: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyRequest)(nil),  // 5: lot.v1.UpdateNamespacePolicyRequest
-	(*UpdateNamespacePolicyResponse)(nil), // 6: lot.v1.UpdateNamespacePolicyResponse
-	nil,                                   // 7: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
-	(*durationpb.Duration)(nil),           // 8: google.protobuf.Duration
-	(OriginKind)(0),                       // 9: lot.v1.OriginKind
-	(*timestamppb.Timestamp)(nil),         // 10: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),         // 11: google.protobuf.FieldMask
+	(*NamespaceQuotaUsage)(nil),           // 5: lot.v1.NamespaceQuotaUsage
+	(*UpdateNamespacePolicyRequest)(nil),  // 6: lot.v1.UpdateNamespacePolicyRequest
+	(*UpdateNamespacePolicyResponse)(nil), // 7: lot.v1.UpdateNamespacePolicyResponse
+	nil,                                   // 8: lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
+	(*durationpb.Duration)(nil),           // 9: google.protobuf.Duration
+	(OriginKind)(0),                       // 10: lot.v1.OriginKind
+	(*timestamppb.Timestamp)(nil),         // 11: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),         // 12: google.protobuf.FieldMask
 }
 var file_lot_v1_namespace_policy_proto_depIdxs = []int32{
-	8,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
-	8,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
-	8,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
-	8,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
-	8,  // 4: lot.v1.NamespacePolicy.max_retrieval_age:type_name -> google.protobuf.Duration
+	9,  // 0: lot.v1.NamespacePolicy.max_episode_age:type_name -> google.protobuf.Duration
+	9,  // 1: lot.v1.NamespacePolicy.max_error_solution_age:type_name -> google.protobuf.Duration
+	9,  // 2: lot.v1.NamespacePolicy.max_pattern_age:type_name -> google.protobuf.Duration
+	9,  // 3: lot.v1.NamespacePolicy.max_memory_age:type_name -> google.protobuf.Duration
+	9,  // 4: lot.v1.NamespacePolicy.max_retrieval_age:type_name -> google.protobuf.Duration
 	0,  // 5: lot.v1.NamespacePolicy.retrieval_queries:type_name -> lot.v1.RetrievalQueries
-	9,  // 6: lot.v1.NamespacePolicy.review_origins:type_name -> lot.v1.OriginKind
-	10, // 7: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
+	10, // 6: lot.v1.NamespacePolicy.review_origins:type_name -> lot.v1.OriginKind
+	11, // 7: lot.v1.NamespacePolicy.update_time:type_name -> google.protobuf.Timestamp
 	2,  // 8: lot.v1.GetNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	2,  // 9: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
-	11, // 10: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
-	1,  // 11: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
-	2,  // 12: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
-	7,  // 13: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	5,  // 9: lot.v1.GetNamespacePolicyResponse.usage:type_name -> lot.v1.NamespaceQuotaUsage
+	2,  // 10: lot.v1.UpdateNamespacePolicyRequest.policy:type_name -> lot.v1.NamespacePolicy
+	12, // 11: lot.v1.UpdateNamespacePolicyRequest.update_mask:type_name -> google.protobuf.FieldMask
+	1,  // 12: lot.v1.UpdateNamespacePolicyRequest.preset:type_name -> lot.v1.PolicyPreset
+	2,  // 13: lot.v1.UpdateNamespacePolicyResponse.policy:type_name -> lot.v1.NamespacePolicy
+	8,  // 14: lot.v1.UpdateNamespacePolicyResponse.pending_delete_counts:type_name -> lot.v1.UpdateNamespacePolicyResponse.PendingDeleteCountsEntry
+	5,  // 15: lot.v1.UpdateNamespacePolicyResponse.usage:type_name -> lot.v1.NamespaceQuotaUsage
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_namespace_policy_proto_init() }
@@ -718,7 +850,7 @@ func file_lot_v1_namespace_policy_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_namespace_policy_proto_rawDesc), len(file_lot_v1_namespace_policy_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

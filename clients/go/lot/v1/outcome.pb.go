@@ -252,6 +252,11 @@ const (
 	// A repeated save found the record that is stored, and that is held back by its review: no recall
 	// and no context shows it. If what it says is right, approve it with ReviewRecords.
 	NoticeCode_NOTICE_CODE_HELD_BACK NoticeCode = 11
+	// The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
+	// replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
+	// names the rules, and never the secrets. If it was none, reword it, or have the operator switch
+	// the rule off.
+	NoticeCode_NOTICE_CODE_REDACTED NoticeCode = 12
 )
 
 // Enum value maps for NoticeCode.
@@ -269,6 +274,7 @@ var (
 		9:  "NOTICE_CODE_NOTHING_FITS",
 		10: "NOTICE_CODE_CONFLICTS_WITH",
 		11: "NOTICE_CODE_HELD_BACK",
+		12: "NOTICE_CODE_REDACTED",
 	}
 	NoticeCode_value = map[string]int32{
 		"NOTICE_CODE_UNSPECIFIED":          0,
@@ -283,6 +289,7 @@ var (
 		"NOTICE_CODE_NOTHING_FITS":         9,
 		"NOTICE_CODE_CONFLICTS_WITH":       10,
 		"NOTICE_CODE_HELD_BACK":            11,
+		"NOTICE_CODE_REDACTED":             12,
 	}
 )
 
@@ -720,7 +727,7 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x12RANKING_SIMILARITY\x10\x02\x12\x14\n" +
 	"\x10RANKING_RELIABLE\x10\x03\x12\x13\n" +
 	"\x0fRANKING_EXPLORE\x10\x04\x12\x15\n" +
-	"\x11RANKING_RELEVANCE\x10\x05*\x8c\x03\n" +
+	"\x11RANKING_RELEVANCE\x10\x05*\xa6\x03\n" +
 	"\n" +
 	"NoticeCode\x12\x1b\n" +
 	"\x17NOTICE_CODE_UNSPECIFIED\x10\x00\x12\x1e\n" +
@@ -735,7 +742,8 @@ const file_lot_v1_outcome_proto_rawDesc = "" +
 	"\x18NOTICE_CODE_NOTHING_FITS\x10\t\x12\x1e\n" +
 	"\x1aNOTICE_CODE_CONFLICTS_WITH\x10\n" +
 	"\x12\x19\n" +
-	"\x15NOTICE_CODE_HELD_BACK\x10\vBG\n" +
+	"\x15NOTICE_CODE_HELD_BACK\x10\v\x12\x18\n" +
+	"\x14NOTICE_CODE_REDACTED\x10\fBG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (

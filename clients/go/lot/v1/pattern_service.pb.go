@@ -2607,7 +2607,9 @@ type RecordPatternFeedbackResponse struct {
 	// The pattern after the call.
 	Pattern *Pattern `protobuf:"bytes,1,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// The feedback, with its effect.
-	Feedback      *FeedbackEntry `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	Feedback *FeedbackEntry `protobuf:"bytes,2,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2652,6 +2654,13 @@ func (x *RecordPatternFeedbackResponse) GetPattern() *Pattern {
 func (x *RecordPatternFeedbackResponse) GetFeedback() *FeedbackEntry {
 	if x != nil {
 		return x.Feedback
+	}
+	return nil
+}
+
+func (x *RecordPatternFeedbackResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -4088,10 +4097,11 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"request_id\x18\x06 \x01(\tR\trequestIdB\n" +
 	"\n" +
 	"\b_helpfulB\x18\n" +
-	"\x16_confidence_adjustment\"}\n" +
+	"\x16_confidence_adjustment\"\xa7\x01\n" +
 	"\x1dRecordPatternFeedbackResponse\x12)\n" +
 	"\apattern\x18\x01 \x01(\v2\x0f.lot.v1.PatternR\apattern\x121\n" +
-	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\"\xbb\x01\n" +
+	"\bfeedback\x18\x02 \x01(\v2\x15.lot.v1.FeedbackEntryR\bfeedback\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\xbb\x01\n" +
 	"\x1dListFeedbackCandidatesRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12-\n" +
 	"\x06filter\x18\x02 \x01(\v2\x15.lot.v1.PatternFilterR\x06filter\x12\x14\n" +
@@ -4231,7 +4241,7 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x1bLINEAGE_RELATION_SUPERSEDED\x10\x01\x12\x1e\n" +
 	"\x1aLINEAGE_RELATION_SUCCESSOR\x10\x02\x12\x1a\n" +
 	"\x16LINEAGE_RELATION_GROUP\x10\x03\x12\x1b\n" +
-	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xb8\f\n" +
+	"\x17LINEAGE_RELATION_MEMBER\x10\x042\xc4\f\n" +
 	"\x0ePatternService\x12N\n" +
 	"\vSavePattern\x12\x1a.lot.v1.SavePatternRequest\x1a\x1b.lot.v1.SavePatternResponse\"\x06ʥ\x19\x02\b\x02\x12`\n" +
 	"\x11BatchSavePatterns\x12 .lot.v1.BatchSavePatternsRequest\x1a!.lot.v1.BatchSavePatternsResponse\"\x06ʥ\x19\x02\b\x02\x12N\n" +
@@ -4246,8 +4256,9 @@ const file_lot_v1_pattern_service_proto_rawDesc = "" +
 	"\x0eCorrectOutcome\x12\x1d.lot.v1.CorrectOutcomeRequest\x1a\x1e.lot.v1.CorrectOutcomeResponse\"\x06ʥ\x19\x02\b\x02\x12l\n" +
 	"\x15RecordPatternFeedback\x12$.lot.v1.RecordPatternFeedbackRequest\x1a%.lot.v1.RecordPatternFeedbackResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
 	"\x16ListFeedbackCandidates\x12%.lot.v1.ListFeedbackCandidatesRequest\x1a&.lot.v1.ListFeedbackCandidatesResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12]\n" +
-	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12Z\n" +
-	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12r\n" +
+	"\x0fGetPatternStats\x12\x1e.lot.v1.GetPatternStatsRequest\x1a\x1f.lot.v1.GetPatternStatsResponse\"\tʥ\x19\x02\b\x01\x90\x02\x01\x12f\n" +
+	"\x0fExtractPatterns\x12\x1e.lot.v1.ExtractPatternsRequest\x1a\x1f.lot.v1.ExtractPatternsResponse\"\x12ʥ\x19\x0e\b\x02\"\n" +
+	"namespaces\x12r\n" +
 	"\x17ExtractPatternsFromCode\x12&.lot.v1.ExtractPatternsFromCodeRequest\x1a'.lot.v1.ExtractPatternsFromCodeResponse\"\x06ʥ\x19\x02\b\x02\x12Z\n" +
 	"\x0fDistillPatterns\x12\x1e.lot.v1.DistillPatternsRequest\x1a\x1f.lot.v1.DistillPatternsResponse\"\x06ʥ\x19\x02\b\x02\x12T\n" +
 	"\rPrunePatterns\x12\x1c.lot.v1.PrunePatternsRequest\x1a\x1d.lot.v1.PrunePatternsResponse\"\x06ʥ\x19\x02\b\x02BG\n" +
@@ -4338,127 +4349,128 @@ var file_lot_v1_pattern_service_proto_goTypes = []any{
 	(*structpb.Struct)(nil),                 // 67: google.protobuf.Struct
 }
 var file_lot_v1_pattern_service_proto_depIdxs = []int32{
-	50, // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
-	0,  // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
-	50, // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
-	51, // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
-	5,  // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
-	50, // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
-	0,  // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
-	7,  // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
-	51, // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
-	3,  // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
-	52, // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
-	50, // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
-	53, // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	10, // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
-	51, // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
-	1,  // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
-	54, // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
-	55, // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
-	50, // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
-	56, // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
-	50, // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
-	51, // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
-	57, // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	56, // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	50, // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	57, // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	58, // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
-	56, // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
-	19, // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
-	51, // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
-	20, // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
-	50, // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
-	59, // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
-	60, // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
-	58, // 34: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
-	21, // 35: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
-	61, // 36: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
-	62, // 37: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	61, // 38: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
-	50, // 39: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 40: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
-	63, // 41: lot.v1.RecordOutcomeResponse.memories:type_name -> lot.v1.Memory
-	64, // 42: lot.v1.RecordOutcomeResponse.episodes:type_name -> lot.v1.Episode
-	65, // 43: lot.v1.RecordOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	62, // 44: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
-	61, // 45: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
-	55, // 46: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
-	56, // 47: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	24, // 48: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
-	62, // 49: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
-	50, // 50: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 51: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
-	63, // 52: lot.v1.CorrectOutcomeResponse.memories:type_name -> lot.v1.Memory
-	64, // 53: lot.v1.CorrectOutcomeResponse.episodes:type_name -> lot.v1.Episode
-	65, // 54: lot.v1.CorrectOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
-	50, // 55: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
-	53, // 56: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
-	57, // 57: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
-	56, // 58: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	50, // 59: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 60: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
-	57, // 61: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
-	44, // 62: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
-	45, // 63: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
-	46, // 64: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
-	47, // 65: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
-	48, // 66: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
-	49, // 67: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
-	66, // 68: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
-	50, // 69: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 70: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
-	67, // 71: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
-	50, // 72: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
-	51, // 73: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
-	57, // 74: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	41, // 75: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
-	51, // 76: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
-	50, // 77: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
-	41, // 78: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
-	57, // 79: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
-	55, // 80: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
-	61, // 81: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
-	2,  // 82: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
-	4,  // 83: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
-	8,  // 84: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
-	11, // 85: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
-	13, // 86: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
-	15, // 87: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
-	17, // 88: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
-	22, // 89: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
-	25, // 90: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
-	27, // 91: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
-	29, // 92: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
-	31, // 93: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
-	33, // 94: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
-	35, // 95: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
-	37, // 96: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
-	39, // 97: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
-	42, // 98: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
-	3,  // 99: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
-	6,  // 100: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
-	9,  // 101: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
-	12, // 102: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
-	14, // 103: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
-	16, // 104: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
-	18, // 105: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
-	23, // 106: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
-	26, // 107: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
-	28, // 108: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
-	30, // 109: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
-	32, // 110: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
-	34, // 111: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
-	36, // 112: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
-	38, // 113: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
-	40, // 114: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
-	43, // 115: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
-	99, // [99:116] is the sub-list for method output_type
-	82, // [82:99] is the sub-list for method input_type
-	82, // [82:82] is the sub-list for extension type_name
-	82, // [82:82] is the sub-list for extension extendee
-	0,  // [0:82] is the sub-list for field type_name
+	50,  // 0: lot.v1.SavePatternRequest.pattern:type_name -> lot.v1.Pattern
+	0,   // 1: lot.v1.SavePatternRequest.dedupe:type_name -> lot.v1.Dedupe
+	50,  // 2: lot.v1.SavePatternResponse.pattern:type_name -> lot.v1.Pattern
+	51,  // 3: lot.v1.SavePatternResponse.notices:type_name -> lot.v1.Notice
+	5,   // 4: lot.v1.BatchSavePatternsRequest.items:type_name -> lot.v1.SavePatternItem
+	50,  // 5: lot.v1.SavePatternItem.pattern:type_name -> lot.v1.Pattern
+	0,   // 6: lot.v1.SavePatternItem.dedupe:type_name -> lot.v1.Dedupe
+	7,   // 7: lot.v1.BatchSavePatternsResponse.results:type_name -> lot.v1.SavePatternResult
+	51,  // 8: lot.v1.BatchSavePatternsResponse.notices:type_name -> lot.v1.Notice
+	3,   // 9: lot.v1.SavePatternResult.response:type_name -> lot.v1.SavePatternResponse
+	52,  // 10: lot.v1.SavePatternResult.error:type_name -> google.rpc.Status
+	50,  // 11: lot.v1.GetPatternResponse.pattern:type_name -> lot.v1.Pattern
+	53,  // 12: lot.v1.GetPatternResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	10,  // 13: lot.v1.GetPatternResponse.lineage:type_name -> lot.v1.LineageEntry
+	51,  // 14: lot.v1.GetPatternResponse.notices:type_name -> lot.v1.Notice
+	1,   // 15: lot.v1.LineageEntry.relation:type_name -> lot.v1.LineageRelation
+	54,  // 16: lot.v1.LineageEntry.outcomes:type_name -> lot.v1.OutcomeStats
+	55,  // 17: lot.v1.LineageEntry.create_time:type_name -> google.protobuf.Timestamp
+	50,  // 18: lot.v1.UpdatePatternRequest.pattern:type_name -> lot.v1.Pattern
+	56,  // 19: lot.v1.UpdatePatternRequest.update_mask:type_name -> google.protobuf.FieldMask
+	50,  // 20: lot.v1.UpdatePatternResponse.pattern:type_name -> lot.v1.Pattern
+	51,  // 21: lot.v1.UpdatePatternResponse.notices:type_name -> lot.v1.Notice
+	57,  // 22: lot.v1.ListPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	56,  // 23: lot.v1.ListPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	50,  // 24: lot.v1.ListPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	57,  // 25: lot.v1.RecallPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	58,  // 26: lot.v1.RecallPatternsRequest.ranking:type_name -> lot.v1.Ranking
+	56,  // 27: lot.v1.RecallPatternsRequest.read_mask:type_name -> google.protobuf.FieldMask
+	19,  // 28: lot.v1.RecallPatternsResponse.hits:type_name -> lot.v1.PatternHit
+	51,  // 29: lot.v1.RecallPatternsResponse.notices:type_name -> lot.v1.Notice
+	20,  // 30: lot.v1.RecallPatternsResponse.explanation:type_name -> lot.v1.RecallExplanation
+	50,  // 31: lot.v1.PatternHit.pattern:type_name -> lot.v1.Pattern
+	59,  // 32: lot.v1.PatternHit.score_parts:type_name -> lot.v1.ScorePart
+	60,  // 33: lot.v1.PatternHit.outcome_evidence:type_name -> lot.v1.OutcomeEvidence
+	58,  // 34: lot.v1.RecallExplanation.ranking:type_name -> lot.v1.Ranking
+	21,  // 35: lot.v1.RecallExplanation.filters:type_name -> lot.v1.FilterCount
+	61,  // 36: lot.v1.RecallExplanation.half_life:type_name -> google.protobuf.Duration
+	62,  // 37: lot.v1.RecordOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	61,  // 38: lot.v1.RecordOutcomeRequest.duration:type_name -> google.protobuf.Duration
+	50,  // 39: lot.v1.RecordOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	51,  // 40: lot.v1.RecordOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63,  // 41: lot.v1.RecordOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64,  // 42: lot.v1.RecordOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65,  // 43: lot.v1.RecordOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	62,  // 44: lot.v1.OutcomeEntry.outcome:type_name -> lot.v1.Outcome
+	61,  // 45: lot.v1.OutcomeEntry.duration:type_name -> google.protobuf.Duration
+	55,  // 46: lot.v1.OutcomeEntry.create_time:type_name -> google.protobuf.Timestamp
+	56,  // 47: lot.v1.ListOutcomesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	24,  // 48: lot.v1.ListOutcomesResponse.outcomes:type_name -> lot.v1.OutcomeEntry
+	62,  // 49: lot.v1.CorrectOutcomeRequest.outcome:type_name -> lot.v1.Outcome
+	50,  // 50: lot.v1.CorrectOutcomeResponse.patterns:type_name -> lot.v1.Pattern
+	51,  // 51: lot.v1.CorrectOutcomeResponse.notices:type_name -> lot.v1.Notice
+	63,  // 52: lot.v1.CorrectOutcomeResponse.memories:type_name -> lot.v1.Memory
+	64,  // 53: lot.v1.CorrectOutcomeResponse.episodes:type_name -> lot.v1.Episode
+	65,  // 54: lot.v1.CorrectOutcomeResponse.error_solutions:type_name -> lot.v1.ErrorSolution
+	50,  // 55: lot.v1.RecordPatternFeedbackResponse.pattern:type_name -> lot.v1.Pattern
+	53,  // 56: lot.v1.RecordPatternFeedbackResponse.feedback:type_name -> lot.v1.FeedbackEntry
+	51,  // 57: lot.v1.RecordPatternFeedbackResponse.notices:type_name -> lot.v1.Notice
+	57,  // 58: lot.v1.ListFeedbackCandidatesRequest.filter:type_name -> lot.v1.PatternFilter
+	56,  // 59: lot.v1.ListFeedbackCandidatesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	50,  // 60: lot.v1.ListFeedbackCandidatesResponse.patterns:type_name -> lot.v1.Pattern
+	51,  // 61: lot.v1.ListFeedbackCandidatesResponse.notices:type_name -> lot.v1.Notice
+	57,  // 62: lot.v1.GetPatternStatsRequest.filter:type_name -> lot.v1.PatternFilter
+	44,  // 63: lot.v1.GetPatternStatsResponse.by_language:type_name -> lot.v1.GetPatternStatsResponse.ByLanguageEntry
+	45,  // 64: lot.v1.GetPatternStatsResponse.by_category:type_name -> lot.v1.GetPatternStatsResponse.ByCategoryEntry
+	46,  // 65: lot.v1.GetPatternStatsResponse.by_kind:type_name -> lot.v1.GetPatternStatsResponse.ByKindEntry
+	47,  // 66: lot.v1.GetPatternStatsResponse.by_pattern_type:type_name -> lot.v1.GetPatternStatsResponse.ByPatternTypeEntry
+	48,  // 67: lot.v1.GetPatternStatsResponse.by_code_kind:type_name -> lot.v1.GetPatternStatsResponse.ByCodeKindEntry
+	49,  // 68: lot.v1.GetPatternStatsResponse.by_task_type:type_name -> lot.v1.GetPatternStatsResponse.ByTaskTypeEntry
+	66,  // 69: lot.v1.ExtractPatternsRequest.pattern_type:type_name -> lot.v1.PatternType
+	50,  // 70: lot.v1.ExtractPatternsResponse.patterns:type_name -> lot.v1.Pattern
+	51,  // 71: lot.v1.ExtractPatternsResponse.notices:type_name -> lot.v1.Notice
+	67,  // 72: lot.v1.ExtractPatternsFromCodeRequest.success_metrics:type_name -> google.protobuf.Struct
+	50,  // 73: lot.v1.ExtractPatternsFromCodeResponse.patterns:type_name -> lot.v1.Pattern
+	51,  // 74: lot.v1.ExtractPatternsFromCodeResponse.notices:type_name -> lot.v1.Notice
+	57,  // 75: lot.v1.DistillPatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	41,  // 76: lot.v1.DistillPatternsResponse.groups:type_name -> lot.v1.DistilledGroup
+	51,  // 77: lot.v1.DistillPatternsResponse.notices:type_name -> lot.v1.Notice
+	50,  // 78: lot.v1.DistilledGroup.pattern:type_name -> lot.v1.Pattern
+	41,  // 79: lot.v1.DistilledGroup.groups:type_name -> lot.v1.DistilledGroup
+	57,  // 80: lot.v1.PrunePatternsRequest.filter:type_name -> lot.v1.PatternFilter
+	55,  // 81: lot.v1.PrunePatternsResponse.oldest_remaining_time:type_name -> google.protobuf.Timestamp
+	61,  // 82: lot.v1.PrunePatternsResponse.elapsed:type_name -> google.protobuf.Duration
+	2,   // 83: lot.v1.PatternService.SavePattern:input_type -> lot.v1.SavePatternRequest
+	4,   // 84: lot.v1.PatternService.BatchSavePatterns:input_type -> lot.v1.BatchSavePatternsRequest
+	8,   // 85: lot.v1.PatternService.GetPattern:input_type -> lot.v1.GetPatternRequest
+	11,  // 86: lot.v1.PatternService.UpdatePattern:input_type -> lot.v1.UpdatePatternRequest
+	13,  // 87: lot.v1.PatternService.DeletePattern:input_type -> lot.v1.DeletePatternRequest
+	15,  // 88: lot.v1.PatternService.ListPatterns:input_type -> lot.v1.ListPatternsRequest
+	17,  // 89: lot.v1.PatternService.RecallPatterns:input_type -> lot.v1.RecallPatternsRequest
+	22,  // 90: lot.v1.PatternService.RecordOutcome:input_type -> lot.v1.RecordOutcomeRequest
+	25,  // 91: lot.v1.PatternService.ListOutcomes:input_type -> lot.v1.ListOutcomesRequest
+	27,  // 92: lot.v1.PatternService.CorrectOutcome:input_type -> lot.v1.CorrectOutcomeRequest
+	29,  // 93: lot.v1.PatternService.RecordPatternFeedback:input_type -> lot.v1.RecordPatternFeedbackRequest
+	31,  // 94: lot.v1.PatternService.ListFeedbackCandidates:input_type -> lot.v1.ListFeedbackCandidatesRequest
+	33,  // 95: lot.v1.PatternService.GetPatternStats:input_type -> lot.v1.GetPatternStatsRequest
+	35,  // 96: lot.v1.PatternService.ExtractPatterns:input_type -> lot.v1.ExtractPatternsRequest
+	37,  // 97: lot.v1.PatternService.ExtractPatternsFromCode:input_type -> lot.v1.ExtractPatternsFromCodeRequest
+	39,  // 98: lot.v1.PatternService.DistillPatterns:input_type -> lot.v1.DistillPatternsRequest
+	42,  // 99: lot.v1.PatternService.PrunePatterns:input_type -> lot.v1.PrunePatternsRequest
+	3,   // 100: lot.v1.PatternService.SavePattern:output_type -> lot.v1.SavePatternResponse
+	6,   // 101: lot.v1.PatternService.BatchSavePatterns:output_type -> lot.v1.BatchSavePatternsResponse
+	9,   // 102: lot.v1.PatternService.GetPattern:output_type -> lot.v1.GetPatternResponse
+	12,  // 103: lot.v1.PatternService.UpdatePattern:output_type -> lot.v1.UpdatePatternResponse
+	14,  // 104: lot.v1.PatternService.DeletePattern:output_type -> lot.v1.DeletePatternResponse
+	16,  // 105: lot.v1.PatternService.ListPatterns:output_type -> lot.v1.ListPatternsResponse
+	18,  // 106: lot.v1.PatternService.RecallPatterns:output_type -> lot.v1.RecallPatternsResponse
+	23,  // 107: lot.v1.PatternService.RecordOutcome:output_type -> lot.v1.RecordOutcomeResponse
+	26,  // 108: lot.v1.PatternService.ListOutcomes:output_type -> lot.v1.ListOutcomesResponse
+	28,  // 109: lot.v1.PatternService.CorrectOutcome:output_type -> lot.v1.CorrectOutcomeResponse
+	30,  // 110: lot.v1.PatternService.RecordPatternFeedback:output_type -> lot.v1.RecordPatternFeedbackResponse
+	32,  // 111: lot.v1.PatternService.ListFeedbackCandidates:output_type -> lot.v1.ListFeedbackCandidatesResponse
+	34,  // 112: lot.v1.PatternService.GetPatternStats:output_type -> lot.v1.GetPatternStatsResponse
+	36,  // 113: lot.v1.PatternService.ExtractPatterns:output_type -> lot.v1.ExtractPatternsResponse
+	38,  // 114: lot.v1.PatternService.ExtractPatternsFromCode:output_type -> lot.v1.ExtractPatternsFromCodeResponse
+	40,  // 115: lot.v1.PatternService.DistillPatterns:output_type -> lot.v1.DistillPatternsResponse
+	43,  // 116: lot.v1.PatternService.PrunePatterns:output_type -> lot.v1.PrunePatternsResponse
+	100, // [100:117] is the sub-list for method output_type
+	83,  // [83:100] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_pattern_service_proto_init() }

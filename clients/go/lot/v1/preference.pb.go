@@ -311,7 +311,9 @@ type PutPreferenceResponse struct {
 	// The preference after the call.
 	Preference *Preference `protobuf:"bytes,1,opt,name=preference,proto3" json:"preference,omitempty"`
 	// False if the key already existed.
-	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,3,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,6 +360,13 @@ func (x *PutPreferenceResponse) GetCreated() bool {
 		return x.Created
 	}
 	return false
+}
+
+func (x *PutPreferenceResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
+	}
+	return nil
 }
 
 // Request of GetPreference.
@@ -787,12 +796,13 @@ const file_lot_v1_preference_proto_rawDesc = "" +
 	"\bcategory\x18\x04 \x01(\tR\bcategory\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"e\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\x8f\x01\n" +
 	"\x15PutPreferenceResponse\x122\n" +
 	"\n" +
 	"preference\x18\x01 \x01(\v2\x12.lot.v1.PreferenceR\n" +
 	"preference\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"\x94\x01\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x12(\n" +
+	"\anotices\x18\x03 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x94\x01\n" +
 	"\x14GetPreferenceRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12#\n" +
@@ -862,16 +872,17 @@ var file_lot_v1_preference_proto_depIdxs = []int32{
 	11, // 4: lot.v1.PreferenceRevision.update_time:type_name -> google.protobuf.Timestamp
 	10, // 5: lot.v1.PutPreferenceRequest.value:type_name -> google.protobuf.Value
 	0,  // 6: lot.v1.PutPreferenceResponse.preference:type_name -> lot.v1.Preference
-	0,  // 7: lot.v1.GetPreferenceResponse.preference:type_name -> lot.v1.Preference
-	1,  // 8: lot.v1.GetPreferenceResponse.history:type_name -> lot.v1.PreferenceRevision
-	12, // 9: lot.v1.GetPreferenceResponse.notices:type_name -> lot.v1.Notice
-	13, // 10: lot.v1.ListPreferencesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	0,  // 11: lot.v1.ListPreferencesResponse.preferences:type_name -> lot.v1.Preference
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	12, // 7: lot.v1.PutPreferenceResponse.notices:type_name -> lot.v1.Notice
+	0,  // 8: lot.v1.GetPreferenceResponse.preference:type_name -> lot.v1.Preference
+	1,  // 9: lot.v1.GetPreferenceResponse.history:type_name -> lot.v1.PreferenceRevision
+	12, // 10: lot.v1.GetPreferenceResponse.notices:type_name -> lot.v1.Notice
+	13, // 11: lot.v1.ListPreferencesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	0,  // 12: lot.v1.ListPreferencesResponse.preferences:type_name -> lot.v1.Preference
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_preference_proto_init() }

@@ -129,7 +129,9 @@ type Retrieval struct {
 	// When the recall was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it is deleted, by NamespacePolicy.max_retrieval_age at the time of the recall.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Name of the principal that made the recall; empty if the server did not authenticate callers.
+	Principal     string `protobuf:"bytes,16,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -267,6 +269,13 @@ func (x *Retrieval) GetExpireTime() *timestamppb.Timestamp {
 		return x.ExpireTime
 	}
 	return nil
+}
+
+func (x *Retrieval) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
 }
 
 // RetrievedItem is a record that a retrieval showed.
@@ -879,7 +888,7 @@ var File_lot_v1_retrieval_proto protoreflect.FileDescriptor
 
 const file_lot_v1_retrieval_proto_rawDesc = "" +
 	"\n" +
-	"\x16lot/v1/retrieval.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\x1a\x1alot/v1/resource_kind.proto\"\xfc\x04\n" +
+	"\x16lot/v1/retrieval.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14lot/v1/outcome.proto\x1a\x1alot/v1/resource_kind.proto\"\x9a\x05\n" +
 	"\tRetrieval\x12!\n" +
 	"\fretrieval_id\x18\x01 \x01(\tR\vretrievalId\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12/\n" +
@@ -898,7 +907,8 @@ const file_lot_v1_retrieval_proto_rawDesc = "" +
 	"\vcreate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vexpire_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTimeB\f\n" +
+	"expireTime\x12\x1c\n" +
+	"\tprincipal\x18\x10 \x01(\tR\tprincipalB\f\n" +
 	"\n" +
 	"_min_matchB\n" +
 	"\n" +

@@ -426,7 +426,9 @@ func (x *PutSessionValueRequest) GetImportance() float64 {
 type PutSessionValueResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When the session expires.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,2,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -464,6 +466,13 @@ func (*PutSessionValueResponse) Descriptor() ([]byte, []int) {
 func (x *PutSessionValueResponse) GetExpireTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *PutSessionValueResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -696,7 +705,9 @@ type AppendSessionMessageResponse struct {
 	// Number of messages now in the window.
 	MessageCount int32 `protobuf:"varint,2,opt,name=message_count,json=messageCount,proto3" json:"message_count,omitempty"`
 	// When the session expires.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// Notices: secrets that were redacted.
+	Notices       []*Notice `protobuf:"bytes,4,rep,name=notices,proto3" json:"notices,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -748,6 +759,13 @@ func (x *AppendSessionMessageResponse) GetMessageCount() int32 {
 func (x *AppendSessionMessageResponse) GetExpireTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ExpireTime
+	}
+	return nil
+}
+
+func (x *AppendSessionMessageResponse) GetNotices() []*Notice {
+	if x != nil {
+		return x.Notices
 	}
 	return nil
 }
@@ -1084,10 +1102,11 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\n" +
 	"importance\x18\a \x01(\x01H\x00R\n" +
 	"importance\x88\x01\x01B\r\n" +
-	"\v_importance\"V\n" +
+	"\v_importance\"\x80\x01\n" +
 	"\x17PutSessionValueResponse\x12;\n" +
 	"\vexpire_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"g\n" +
+	"expireTime\x12(\n" +
+	"\anotices\x18\x02 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"g\n" +
 	"\x16GetSessionValueRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1105,12 +1124,13 @@ const file_lot_v1_session_proto_rawDesc = "" +
 	"\fmax_messages\x18\x04 \x01(\x05R\vmaxMessages\x12+\n" +
 	"\x03ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"\xb2\x01\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\xdc\x01\n" +
 	"\x1cAppendSessionMessageResponse\x120\n" +
 	"\amessage\x18\x01 \x01(\v2\x16.lot.v1.SessionMessageR\amessage\x12#\n" +
 	"\rmessage_count\x18\x02 \x01(\x05R\fmessageCount\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x9e\x01\n" +
+	"expireTime\x12(\n" +
+	"\anotices\x18\x04 \x03(\v2\x0e.lot.v1.NoticeR\anotices\"\x9e\x01\n" +
 	"\x11GetSessionRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x1d\n" +
 	"\n" +
@@ -1183,21 +1203,23 @@ var file_lot_v1_session_proto_depIdxs = []int32{
 	18, // 10: lot.v1.PutSessionValueRequest.value:type_name -> google.protobuf.Value
 	15, // 11: lot.v1.PutSessionValueRequest.ttl:type_name -> google.protobuf.Duration
 	16, // 12: lot.v1.PutSessionValueResponse.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 13: lot.v1.GetSessionValueResponse.value:type_name -> google.protobuf.Value
-	1,  // 14: lot.v1.GetSessionValueResponse.details:type_name -> lot.v1.SessionValueDetails
-	2,  // 15: lot.v1.AppendSessionMessageRequest.message:type_name -> lot.v1.SessionMessage
-	15, // 16: lot.v1.AppendSessionMessageRequest.ttl:type_name -> google.protobuf.Duration
-	2,  // 17: lot.v1.AppendSessionMessageResponse.message:type_name -> lot.v1.SessionMessage
-	16, // 18: lot.v1.AppendSessionMessageResponse.expire_time:type_name -> google.protobuf.Timestamp
-	0,  // 19: lot.v1.GetSessionResponse.session:type_name -> lot.v1.Session
-	19, // 20: lot.v1.GetSessionResponse.notices:type_name -> lot.v1.Notice
-	18, // 21: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
-	1,  // 22: lot.v1.Session.ValueDetailsEntry.value:type_name -> lot.v1.SessionValueDetails
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	19, // 13: lot.v1.PutSessionValueResponse.notices:type_name -> lot.v1.Notice
+	18, // 14: lot.v1.GetSessionValueResponse.value:type_name -> google.protobuf.Value
+	1,  // 15: lot.v1.GetSessionValueResponse.details:type_name -> lot.v1.SessionValueDetails
+	2,  // 16: lot.v1.AppendSessionMessageRequest.message:type_name -> lot.v1.SessionMessage
+	15, // 17: lot.v1.AppendSessionMessageRequest.ttl:type_name -> google.protobuf.Duration
+	2,  // 18: lot.v1.AppendSessionMessageResponse.message:type_name -> lot.v1.SessionMessage
+	16, // 19: lot.v1.AppendSessionMessageResponse.expire_time:type_name -> google.protobuf.Timestamp
+	19, // 20: lot.v1.AppendSessionMessageResponse.notices:type_name -> lot.v1.Notice
+	0,  // 21: lot.v1.GetSessionResponse.session:type_name -> lot.v1.Session
+	19, // 22: lot.v1.GetSessionResponse.notices:type_name -> lot.v1.Notice
+	18, // 23: lot.v1.Session.ValuesEntry.value:type_name -> google.protobuf.Value
+	1,  // 24: lot.v1.Session.ValueDetailsEntry.value:type_name -> lot.v1.SessionValueDetails
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_session_proto_init() }

@@ -12,6 +12,7 @@ from lot_client._sync.client import LotClient
 from lot_client._sync.feeds import ChangeWatch
 from lot_client._sync.recorder import Recorder
 from lot_client._sync.streams import EventStream
+from lot_client.credentials import Tls
 from lot_client.errors import LotError, Violation
 from lot_client.recall import PatternRecall
 from lot_client.recorder_policy import RecorderPolicy, RecorderStats
@@ -33,6 +34,7 @@ __all__ = [
     "RecorderPolicy",
     "RecorderStats",
     "RetryPolicy",
+    "Tls",
     "Violation",
     "__version__",
     "from_value",

@@ -26,6 +26,9 @@ _DROPPED = {
 }
 """How gRPC reports a call whose server stopped, without a reason: code and part of the message."""
 
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "Hostname Verification")
+"""In gRPC's message if the server's certificate is refused here, which no retry changes."""
+
 _CLOSED_HERE = "Channel closed!"
 """gRPC's message for calls whose own client was closed: they are not retried."""
 
@@ -60,11 +63,15 @@ class RetryPolicy:
 def is_transient(error: LotError) -> bool:
     """Whether the same call may succeed a little later."""
     return (
-        error.code is StatusCode.UNAVAILABLE
+        (error.code is StatusCode.UNAVAILABLE and not _is_untrusted(error))
         or error.retry_after is not None
         or error.reason in {"OVERLOADED", "CONTENTION"}
         or _was_dropped(error)
     )
+
+
+def _is_untrusted(error: LotError) -> bool:
+    return not error.reason and any(text in error.message for text in _UNTRUSTED)
 
 
 def _was_dropped(error: LotError) -> bool:

@@ -11,7 +11,9 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
+from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as _namespace_policy_pb2
 from lot_grpc.pb.lot.v1 import origin_pb2 as _origin_pb2
+from lot_grpc.pb.lot.v1 import outcome_pb2 as _outcome_pb2
 from lot_grpc.pb.lot.v1 import resource_kind_pb2 as _resource_kind_pb2
 import builtins as _builtins
 import sys
@@ -94,7 +96,7 @@ class GetServerInfoRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -170,12 +172,12 @@ class GetServerInfoResponse(_message.Message):
     @_builtins.property
     def record_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Record counts of the whole store by resource kind, without the enum prefix, for example
-        `PATTERN`.
+        `PATTERN`; empty for a caller without a role in all namespaces.
         """
 
     @_builtins.property
     def store(self) -> Global___StoreStatus:
-        """Disk space of the store."""
+        """Disk space of the store; only `writable` for a caller without a role in all namespaces."""
 
     @_builtins.property
     def limits(self) -> Global___ServerLimits:
@@ -318,7 +320,7 @@ class CheckReadyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -374,7 +376,9 @@ class ReadyCheck(_message.Message):
     ok: _builtins.bool
     """True if the check passed."""
     detail: _builtins.str
-    """Human-readable cause and remedy; may be empty if the check passed."""
+    """Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
+    role in all namespaces.
+    """
     def __init__(
         self,
         *,
@@ -399,22 +403,28 @@ class ListNamespacesRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    INCLUDE_QUOTA_USAGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
     """Token from the previous page of the same call."""
+    include_quota_usage: _builtins.bool
+    """Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
+    takes about a second for 50,000 records.
+    """
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        include_quota_usage: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_quota_usage", b"include_quota_usage", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -479,6 +489,7 @@ class NamespaceUsage(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     RECORD_COUNTS_FIELD_NUMBER: _builtins.int
     CLEARING_FIELD_NUMBER: _builtins.int
+    QUOTA_USAGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace name."""
     clearing: _builtins.bool
@@ -489,16 +500,21 @@ class NamespaceUsage(_message.Message):
         omitted.
         """
 
+    @_builtins.property
+    def quota_usage(self) -> _namespace_policy_pb2.NamespaceQuotaUsage:
+        """How much the namespace holds of what quotas limit, and its quotas. Unset unless requested."""
+
     def __init__(
         self,
         *,
         namespace: _builtins.str = ...,
         record_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         clearing: _builtins.bool = ...,
+        quota_usage: _namespace_policy_pb2.NamespaceQuotaUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["quota_usage", b"quota_usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clearing", b"clearing", "namespace", b"namespace", "record_counts", b"record_counts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clearing", b"clearing", "namespace", b"namespace", "quota_usage", b"quota_usage", "record_counts", b"record_counts"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -583,6 +599,7 @@ class ReviewRecordsResponse(_message.Message):
     RESULTS_FIELD_NUMBER: _builtins.int
     CHANGED_COUNT_FIELD_NUMBER: _builtins.int
     FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     changed_count: _builtins.int
     """Number of records whose review this call changed."""
     failed_count: _builtins.int
@@ -591,16 +608,21 @@ class ReviewRecordsResponse(_message.Message):
     def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReviewResult]:
         """One result per item, in order."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
         results: _abc.Iterable[Global___ReviewResult] | None = ...,
         changed_count: _builtins.int = ...,
         failed_count: _builtins.int = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_count", b"changed_count", "failed_count", b"failed_count", "results", b"results"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed_count", b"changed_count", "failed_count", b"failed_count", "notices", b"notices", "results", b"results"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -816,7 +838,7 @@ class ReindexRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     model: _builtins.str
     """Required. Name of a model known to the server, for example `BAAI/bge-base-en-v1.5`. Its files
     are looked up like those of the current model; LOT_REINDEX_PATH names a separate folder.
@@ -898,7 +920,7 @@ class CompactRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     def __init__(
         self,
         *,
@@ -948,7 +970,7 @@ class EmbedRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     OMIT_VECTORS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace the caller acts for; does not narrow the response, which covers the whole server."""
+    """Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response."""
     omit_vectors: _builtins.bool
     """Leave `vector` empty; similarities are still returned."""
     @_builtins.property

@@ -30,8 +30,9 @@ if _version_not_supported:
 class AdminServiceStub(object):
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     def __init__(self, channel):
@@ -115,19 +116,23 @@ class AdminServiceStub(object):
 class AdminServiceServicer(object):
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     def GetServerInfo(self, request, context):
-        """GetServerInfo returns the server's version, capabilities, limits and record counts.
+        """GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+        without a role in all namespaces gets no record counts, and of the store only whether it is
+        writable.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckReady(self, request, context):
-        """CheckReady tests the store and the embedding model and reports the result of each check.
+        """CheckReady tests the store and the embedding model and reports the result of each check. A
+        caller without a role in all namespaces gets no details.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,7 +140,8 @@ class AdminServiceServicer(object):
 
     def ListNamespaces(self, request, context):
         """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-        their record counts. A namespace needs no creation: it exists from its first record on.
+        their record counts: those that the caller may read. A namespace needs no creation: it exists
+        from its first record on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -345,8 +351,9 @@ def add_AdminServiceServicer_to_server(servicer, server):
 class AdminService(object):
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     @staticmethod

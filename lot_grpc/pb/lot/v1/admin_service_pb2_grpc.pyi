@@ -31,8 +31,9 @@ GRPC_VERSION: str
 class AdminServiceStub:
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     @_typing.overload
@@ -40,12 +41,18 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]
-    """GetServerInfo returns the server's version, capabilities, limits and record counts."""
+    """GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+    without a role in all namespaces gets no record counts, and of the store only whether it is
+    writable.
+    """
     CheckReady: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]
-    """CheckReady tests the store and the embedding model and reports the result of each check."""
+    """CheckReady tests the store and the embedding model and reports the result of each check. A
+    caller without a role in all namespaces gets no details.
+    """
     ListNamespaces: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]
     """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-    their record counts. A namespace needs no creation: it exists from its first record on.
+    their record counts: those that the caller may read. A namespace needs no creation: it exists
+    from its first record on.
     """
     GetNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]
     """GetNamespacePolicy returns the policy of a namespace."""
@@ -127,18 +134,25 @@ class AdminServiceStub:
 class AdminServiceAsyncStub(AdminServiceStub):
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]  # type: ignore[assignment]
-    """GetServerInfo returns the server's version, capabilities, limits and record counts."""
+    """GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+    without a role in all namespaces gets no record counts, and of the store only whether it is
+    writable.
+    """
     CheckReady: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CheckReadyRequest, _admin_service_pb2.CheckReadyResponse]  # type: ignore[assignment]
-    """CheckReady tests the store and the embedding model and reports the result of each check."""
+    """CheckReady tests the store and the embedding model and reports the result of each check. A
+    caller without a role in all namespaces gets no details.
+    """
     ListNamespaces: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]  # type: ignore[assignment]
     """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-    their record counts. A namespace needs no creation: it exists from its first record on.
+    their record counts: those that the caller may read. A namespace needs no creation: it exists
+    from its first record on.
     """
     GetNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]  # type: ignore[assignment]
     """GetNamespacePolicy returns the policy of a namespace."""
@@ -219,8 +233,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService manages the server and its namespaces.
 
-    In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
-    take it too, so that access is checked in one way; it does not narrow their response.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. Calls about the whole server take it too, so that access is checked in one way; it
+    does not narrow their response.
     """
 
     @_abc_1.abstractmethod
@@ -229,7 +244,10 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetServerInfoRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetServerInfoResponse, _abc.Awaitable[_admin_service_pb2.GetServerInfoResponse]]:
-        """GetServerInfo returns the server's version, capabilities, limits and record counts."""
+        """GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+        without a role in all namespaces gets no record counts, and of the store only whether it is
+        writable.
+        """
 
     @_abc_1.abstractmethod
     def CheckReady(
@@ -237,7 +255,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.CheckReadyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.CheckReadyResponse, _abc.Awaitable[_admin_service_pb2.CheckReadyResponse]]:
-        """CheckReady tests the store and the embedding model and reports the result of each check."""
+        """CheckReady tests the store and the embedding model and reports the result of each check. A
+        caller without a role in all namespaces gets no details.
+        """
 
     @_abc_1.abstractmethod
     def ListNamespaces(
@@ -246,7 +266,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListNamespacesResponse, _abc.Awaitable[_admin_service_pb2.ListNamespacesResponse]]:
         """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-        their record counts. A namespace needs no creation: it exists from its first record on.
+        their record counts: those that the caller may read. A namespace needs no creation: it exists
+        from its first record on.
         """
 
     @_abc_1.abstractmethod

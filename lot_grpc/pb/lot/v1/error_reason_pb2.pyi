@@ -450,7 +450,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
 
         { "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
           "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
-            "used": "10000" } }
+            "used": "10000", "added": "1" } }
     """
     ERROR_REASON_AUTH_UNAVAILABLE: _ErrorReason.ValueType  # 70
     """The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
@@ -894,7 +894,7 @@ Nothing was stored. Delete what is not needed, or have the quota raised
 
     { "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
       "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
-        "used": "10000" } }
+        "used": "10000", "added": "1" } }
 """
 ERROR_REASON_AUTH_UNAVAILABLE: ErrorReason.ValueType  # 70
 """The server cannot verify tokens now: it has no signing keys of the issuer yet. Code

@@ -1416,6 +1416,7 @@ class RecordPatternFeedbackResponse(_message.Message):
 
     PATTERN_FIELD_NUMBER: _builtins.int
     FEEDBACK_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pattern(self) -> _pattern_pb2.Pattern:
         """The pattern after the call."""
@@ -1424,15 +1425,20 @@ class RecordPatternFeedbackResponse(_message.Message):
     def feedback(self) -> _feedback_pb2.FeedbackEntry:
         """The feedback, with its effect."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
         pattern: _pattern_pb2.Pattern | None = ...,
         feedback: _feedback_pb2.FeedbackEntry | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "pattern", b"pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["feedback", b"feedback", "notices", b"notices", "pattern", b"pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -182,21 +182,27 @@ class PutPreferenceResponse(_message.Message):
 
     PREFERENCE_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
     """False if the key already existed."""
     @_builtins.property
     def preference(self) -> Global___Preference:
         """The preference after the call."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
         preference: Global___Preference | None = ...,
         created: _builtins.bool = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "preference", b"preference"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "notices", b"notices", "preference", b"preference"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -84,6 +84,7 @@ class Retrieval(_message.Message):
     OUTCOMES_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     EXPIRE_TIME_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     retrieval_id: _builtins.str
     """Retrieval ID, as the recall returned it."""
     namespace: _builtins.str
@@ -110,6 +111,8 @@ class Retrieval(_message.Message):
     (NamespacePolicy.holdout_share). Unset if the policy had no share, or the ranking does not use
     what was learned.
     """
+    principal: _builtins.str
+    """Name of the principal that made the recall; empty if the server did not authenticate callers."""
     @_builtins.property
     def as_of(self) -> _timestamp_pb2.Timestamp:
         """Time at which the memories it showed were true; unset means the time of the call."""
@@ -152,10 +155,11 @@ class Retrieval(_message.Message):
         outcomes: _abc.Iterable[Global___RetrievalOutcome] | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         expire_time: _timestamp_pb2.Timestamp | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_holdout", b"_holdout", "_min_match", b"_min_match", "as_of", b"as_of", "create_time", b"create_time", "expire_time", b"expire_time", "holdout", b"holdout", "min_match", b"min_match"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_holdout", b"_holdout", "_min_match", b"_min_match", "as_of", b"as_of", "create_time", b"create_time", "expire_time", b"expire_time", "holdout", b"holdout", "items", b"items", "limit", b"limit", "method", b"method", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "outcomes", b"outcomes", "query", b"query", "ranking", b"ranking", "rerank", b"rerank", "retrieval_id", b"retrieval_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_holdout", b"_holdout", "_min_match", b"_min_match", "as_of", b"as_of", "create_time", b"create_time", "expire_time", b"expire_time", "holdout", b"holdout", "items", b"items", "limit", b"limit", "method", b"method", "min_match", b"min_match", "min_similarity", b"min_similarity", "namespace", b"namespace", "outcomes", b"outcomes", "principal", b"principal", "query", b"query", "ranking", b"ranking", "rerank", b"rerank", "retrieval_id", b"retrieval_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__holdout: _TypeAlias = _typing.Literal["holdout"]  # noqa: Y015
     _WhichOneofArgType__holdout: _TypeAlias = _typing.Literal["_holdout", b"_holdout"]  # noqa: Y015

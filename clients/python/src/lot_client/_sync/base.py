@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from lot_client.credentials import Tls, check_api_key, with_api_key
 from lot_client.failed_calls import FailedCalls
 from lot_client.namespaces import in_namespace
 from lot_client.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     UnaryCall: TypeAlias = grpc.UnaryUnaryMultiCallable[Any, R]
 
 
+def _open_channel(address: str, tls: Tls | None) -> grpc.Channel:
+    if tls is None:
+        return grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+    options = (*CHANNEL_OPTIONS, *tls.options())
+    return grpc.secure_channel(address, tls.credentials(), options=options)
+
+
 class BaseClient:
     """The connection of `LotClient`, and how it makes calls."""
 
@@ -36,6 +44,9 @@ class BaseClient:
         namespace: str = "",
         deadline: float = 30.0,
         retry: RetryPolicy | None = None,
+        tls: Tls | None = None,
+        api_key: str = "",
+        allow_plaintext_key: bool = False,
         channel: grpc.Channel | None = None,
     ) -> None:
         """Create a client; it connects with its first call.
@@ -45,9 +56,23 @@ class BaseClient:
             namespace: tenant for calls that name none, stubs included; empty means `default`.
             deadline: seconds for a call with all its retries, and for each step of a stream.
             retry: how calls are retried; None means the defaults.
-            channel: used instead of a new one to ``address``, for example one with TLS.
+            tls: how the connection is encrypted; None: not at all.
+            api_key: sent with each call, stubs included.
+            allow_plaintext_key: send it without ``tls`` beyond this machine, where others may read
+                it.
+            channel: used instead of a new one to ``address``, without ``tls`` and ``api_key``.
+
+        Raises:
+            ValueError: the key is none, or would be sent unencrypted; or the arguments contradict
+                each other.
+            OSError: a file of ``tls`` cannot be read.
         """
-        self._channel = channel or grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        if channel is None:
+            check_api_key(api_key, address, tls, plaintext=allow_plaintext_key)
+            channel = with_api_key(_open_channel(address, tls), api_key)
+        elif tls or api_key:
+            raise ValueError("tls and api_key are for a new channel: leave out channel, or both")
+        self._channel = channel
         self._requests = Requests(namespace)
         self._deadline = deadline
         self._retry = retry or RetryPolicy()

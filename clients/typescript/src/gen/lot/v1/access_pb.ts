@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/access.proto.
  */
 export const file_lot_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvYWNjZXNzLnByb3RvEgZsb3QudjEiXwoKQWNjZXNzUnVsZRIaCgRyb2xlGAEgASgOMgwubG90LnYxLlJvbGUSIgoFc2NvcGUYAiABKA4yEy5sb3QudjEuQWNjZXNzU2NvcGUSEQoJc2VydmVyX2lmGAMgASgJKk4KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfUkVBREVSEAESDwoLUk9MRV9XUklURVIQAhIOCgpST0xFX0FETUlOEAMqWgoLQWNjZXNzU2NvcGUSHAoYQUNDRVNTX1NDT1BFX1VOU1BFQ0lGSUVEEAASFwoTQUNDRVNTX1NDT1BFX1NFUlZFUhABEhQKEEFDQ0VTU19TQ09QRV9BTlkQAjpMCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjZlAMgASgLMhIubG90LnYxLkFjY2Vzc1J1bGVSBmFjY2Vzc0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChNsb3QvdjEvYWNjZXNzLnByb3RvEgZsb3QudjEicwoKQWNjZXNzUnVsZRIaCgRyb2xlGAEgASgOMgwubG90LnYxLlJvbGUSIgoFc2NvcGUYAiABKA4yEy5sb3QudjEuQWNjZXNzU2NvcGUSEQoJc2VydmVyX2lmGAMgASgJEhIKCmFsc29fcmVhZHMYBCABKAkqTgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9SRUFERVIQARIPCgtST0xFX1dSSVRFUhACEg4KClJPTEVfQURNSU4QAypaCgtBY2Nlc3NTY29wZRIcChhBQ0NFU1NfU0NPUEVfVU5TUEVDSUZJRUQQABIXChNBQ0NFU1NfU0NPUEVfU0VSVkVSEAESFAoQQUNDRVNTX1NDT1BFX0FOWRACOkwKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNmUAyABKAsyEi5sb3QudjEuQWNjZXNzUnVsZVIGYWNjZXNzQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * AccessRule is what an RPC needs when authentication is on. Without it, a call is refused with
@@ -42,6 +42,14 @@ export type AccessRule = Message<"lot.v1.AccessRule"> & {
    * @generated from field: string server_if = 3;
    */
   serverIf: string;
+
+  /**
+   * Name of a repeated string field of the request that lists further namespaces; the caller needs
+   * the role READER in each. Empty means none.
+   *
+   * @generated from field: string also_reads = 4;
+   */
+  alsoReads: string;
 };
 
 /**
@@ -113,7 +121,8 @@ export enum AccessScope {
   SERVER = 1,
 
   /**
-   * In at least one namespace. The response shows only what the caller may read.
+   * In the namespace of the request, or without one in any. The response shows only what the caller
+   * may read.
    *
    * @generated from enum value: ACCESS_SCOPE_ANY = 2;
    */

@@ -9,10 +9,12 @@ import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@
 import type { Status } from "../../google/rpc/status_pb.js";
 import { file_google_rpc_status } from "../../google/rpc/status_pb.js";
 import { file_lot_v1_access } from "./access_pb.js";
-import type { GetNamespacePolicyRequestSchema, GetNamespacePolicyResponseSchema, UpdateNamespacePolicyRequestSchema, UpdateNamespacePolicyResponseSchema } from "./namespace_policy_pb.js";
+import type { GetNamespacePolicyRequestSchema, GetNamespacePolicyResponseSchema, NamespaceQuotaUsage, UpdateNamespacePolicyRequestSchema, UpdateNamespacePolicyResponseSchema } from "./namespace_policy_pb.js";
 import { file_lot_v1_namespace_policy } from "./namespace_policy_pb.js";
 import type { Review, ReviewState } from "./origin_pb.js";
 import { file_lot_v1_origin } from "./origin_pb.js";
+import type { Notice } from "./outcome_pb.js";
+import { file_lot_v1_outcome } from "./outcome_pb.js";
 import type { ResourceKind } from "./resource_kind_pb.js";
 import { file_lot_v1_resource_kind } from "./resource_kind_pb.js";
 import type { ExportRequestSchema, ExportResponseSchema, ImportRequestSchema, ImportResponseSchema } from "./transfer_pb.js";
@@ -23,7 +25,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/admin_service.proto.
  */
 export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
-  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLiAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRJGCg1yZWNvcmRfY291bnRzGAggAygLMi8ubG90LnYxLkdldFNlcnZlckluZm9SZXNwb25zZS5SZWNvcmRDb3VudHNFbnRyeRIiCgVzdG9yZRgJIAEoCzITLmxvdC52MS5TdG9yZVN0YXR1cxIkCgZsaW1pdHMYCiABKAsyFC5sb3QudjEuU2VydmVyTGltaXRzEi4KCnN0YXJ0X3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlcnZlcl90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgNIAEoBRozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIm8KC1N0b3JlU3RhdHVzEhIKCnVzZWRfYnl0ZXMYASABKAMSEgoKZnJlZV9ieXRlcxgCIAEoAxIWCg5taW5fZnJlZV9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkiUQoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJdChZMaXN0TmFtZXNwYWNlc1Jlc3BvbnNlEioKCm5hbWVzcGFjZXMYASADKAsyFi5sb3QudjEuTmFtZXNwYWNlVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqsBCg5OYW1lc3BhY2VVc2FnZRIRCgluYW1lc3BhY2UYASABKAkSPwoNcmVjb3JkX2NvdW50cxgCIAMoCzIoLmxvdC52MS5OYW1lc3BhY2VVc2FnZS5SZWNvcmRDb3VudHNFbnRyeRIQCghjbGVhcmluZxgDIAEoCBozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIqsBChRSZXZpZXdSZWNvcmRzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSKwoNcmVzb3VyY2Vfa2luZBgCIAEoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSIQoFaXRlbXMYAyADKAsyEi5sb3QudjEuUmV2aWV3SXRlbRIiCgVzdGF0ZRgEIAEoDjITLmxvdC52MS5SZXZpZXdTdGF0ZRIMCgRub3RlGAUgASgJIiYKClJldmlld0l0ZW0SCgoCaWQYASABKAkSDAoEZXRhZxgCIAEoCSJrChVSZXZpZXdSZWNvcmRzUmVzcG9uc2USJQoHcmVzdWx0cxgBIAMoCzIULmxvdC52MS5SZXZpZXdSZXN1bHQSFQoNY2hhbmdlZF9jb3VudBgCIAEoBRIUCgxmYWlsZWRfY291bnQYAyABKAUibgoMUmV2aWV3UmVzdWx0EgoKAmlkGAEgASgJEh4KBnJldmlldxgCIAEoCzIOLmxvdC52MS5SZXZpZXcSDwoHY2hhbmdlZBgDIAEoCBIhCgVlcnJvchgEIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzImIKFFNlZWRLbm93bGVkZ2VSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdkcnlfcnVuGAIgASgIEg0KBXBhY2tzGAMgAygJEhcKD3Jlc3RvcmVfZGVsZXRlZBgEIAEoCCKMAwoVU2VlZEtub3dsZWRnZVJlc3BvbnNlEhUKDWNyZWF0ZWRfY291bnQYASABKAUSFgoOZXhpc3RpbmdfY291bnQYAiABKAUSSAoOY3JlYXRlZF9jb3VudHMYAyADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRDb3VudHNFbnRyeRJJCg9jcmVhdGVkX2J5X3BhY2sYBCADKAsyMC5sb3QudjEuU2VlZEtub3dsZWRnZVJlc3BvbnNlLkNyZWF0ZWRCeVBhY2tFbnRyeRIdChVza2lwcGVkX2RlbGV0ZWRfY291bnQYBSABKAUSJAoFcGFja3MYBiADKAsyFS5sb3QudjEuS25vd2xlZGdlUGFjaxo0ChJDcmVhdGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ARo0ChJDcmVhdGVkQnlQYWNrRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKAAQoNS25vd2xlZGdlUGFjaxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhUKDWNyZWF0ZWRfY291bnQYAyABKAUSFgoOZXhpc3RpbmdfY291bnQYBCABKAUSHQoVc2tpcHBlZF9kZWxldGVkX2NvdW50GAUgASgFIkMKDlJlaW5kZXhSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRINCgVtb2RlbBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIvYBCg9SZWluZGV4UmVzcG9uc2USIwoFcGhhc2UYASABKA4yFC5sb3QudjEuUmVpbmRleFBoYXNlEisKDXJlc291cmNlX2tpbmQYAiABKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEhIKCmRvbmVfY291bnQYAyABKAMSEwoLdG90YWxfY291bnQYBCABKAMSKgoHZWxhcHNlZBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCglyZW1haW5pbmcYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGZGV0YWlsGAcgASgJIiMKDkNvbXBhY3RSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSI0Cg9Db21wYWN0UmVzcG9uc2USEQoJY29tcGFjdGVkGAEgASgIEg4KBmRldGFpbBgCIAEoCSJZCgxFbWJlZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEiAKBWl0ZW1zGAIgAygLMhEubG90LnYxLkVtYmVkSXRlbRIUCgxvbWl0X3ZlY3RvcnMYAyABKAgiPAoJRW1iZWRJdGVtEgwKBHRleHQYASABKAkSIQoDdXNlGAIgASgOMhQubG90LnYxLkVtYmVkZGluZ1VzZSJzCg1FbWJlZFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEhIKCmRpbWVuc2lvbnMYAiABKAUSFAoMcXVlcnlfcHJlZml4GAMgASgJEikKCmVtYmVkZGluZ3MYBCADKAsyFS5sb3QudjEuVGV4dEVtYmVkZGluZyJyCg1UZXh0RW1iZWRkaW5nEg4KBnZlY3RvchgBIAMoAhIRCgl0cnVuY2F0ZWQYAiABKAgSFAoMc2ltaWxhcml0aWVzGAMgAygBEhgKC3Rva2VuX2NvdW50GAQgASgFSACIAQFCDgoMX3Rva2VuX2NvdW50IoQBChVDbGVhck5hbWVzcGFjZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNvbmZpcm1fbmFtZXNwYWNlGAIgASgJEiwKDnJlc291cmNlX2tpbmRzGAMgAygOMhQubG90LnYxLlJlc291cmNlS2luZBIPCgdkcnlfcnVuGAQgASgIIrABChZDbGVhck5hbWVzcGFjZVJlc3BvbnNlEkkKDmRlbGV0ZWRfY291bnRzGAEgAygLMjEubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVzcG9uc2UuRGVsZXRlZENvdW50c0VudHJ5EhUKDWRlbGV0ZWRfY291bnQYAiABKAMaNAoSRGVsZXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiSgoTRXJhc2VTdWJqZWN0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDwoHc3ViamVjdBgCIAEoCRIPCgdkcnlfcnVuGAMgASgIIvABChRFcmFzZVN1YmplY3RSZXNwb25zZRJHCg5kZWxldGVkX2NvdW50cxgBIAMoCzIvLmxvdC52MS5FcmFzZVN1YmplY3RSZXNwb25zZS5EZWxldGVkQ291bnRzRW50cnkSFQoNZGVsZXRlZF9jb3VudBgCIAEoAxImCgdyZWNvcmRzGAMgAygLMhUubG90LnYxLlN1YmplY3RSZWNvcmQSGgoScmVtb3ZlZF90ZXh0X2NvdW50GAQgASgDGjQKEkRlbGV0ZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkgKDVN1YmplY3RSZWNvcmQSKwoNcmVzb3VyY2Vfa2luZBgBIAEoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSCgoCaWQYAiABKAkqnAEKDFJlaW5kZXhQaGFzZRIdChlSRUlOREVYX1BIQVNFX1VOU1BFQ0lGSUVEEAASGwoXUkVJTkRFWF9QSEFTRV9QUkVQQVJJTkcQARIbChdSRUlOREVYX1BIQVNFX0VNQkVERElORxACEhsKF1JFSU5ERVhfUEhBU0VfU1dJVENISU5HEAMSFgoSUkVJTkRFWF9QSEFTRV9ET05FEAQqegoMRW1iZWRkaW5nVXNlEh0KGUVNQkVERElOR19VU0VfVU5TUEVDSUZJRUQQABIaChZFTUJFRERJTkdfVVNFX0RPQ1VNRU5UEAESFwoTRU1CRURESU5HX1VTRV9RVUVSWRACEhYKEkVNQkVERElOR19VU0VfQ09ERRADMsQJCgxBZG1pblNlcnZpY2USWQoNR2V0U2VydmVySW5mbxIcLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVxdWVzdBodLmxvdC52MS5HZXRTZXJ2ZXJJbmZvUmVzcG9uc2UiC5ACAcqlGQQIARACElAKCkNoZWNrUmVhZHkSGS5sb3QudjEuQ2hlY2tSZWFkeVJlcXVlc3QaGi5sb3QudjEuQ2hlY2tSZWFkeVJlc3BvbnNlIguQAgHKpRkECAEQARJcCg5MaXN0TmFtZXNwYWNlcxIdLmxvdC52MS5MaXN0TmFtZXNwYWNlc1JlcXVlc3QaHi5sb3QudjEuTGlzdE5hbWVzcGFjZXNSZXNwb25zZSILkAIByqUZBAgBEAISZgoSR2V0TmFtZXNwYWNlUG9saWN5EiEubG90LnYxLkdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QaIi5sb3QudjEuR2V0TmFtZXNwYWNlUG9saWN5UmVzcG9uc2UiCZACAcqlGQIIARJsChVVcGRhdGVOYW1lc3BhY2VQb2xpY3kSJC5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVxdWVzdBolLmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZSIGyqUZAggDElQKDVJldmlld1JlY29yZHMSHC5sb3QudjEuUmV2aWV3UmVjb3Jkc1JlcXVlc3QaHS5sb3QudjEuUmV2aWV3UmVjb3Jkc1Jlc3BvbnNlIgbKpRkCCAMSVAoNU2VlZEtub3dsZWRnZRIcLmxvdC52MS5TZWVkS25vd2xlZGdlUmVxdWVzdBodLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UiBsqlGQIIAxJUCgZFeHBvcnQSFS5sb3QudjEuRXhwb3J0UmVxdWVzdBoWLmxvdC52MS5FeHBvcnRSZXNwb25zZSIZkAIByqUZEggBGg5hbGxfbmFtZXNwYWNlczABElQKBkltcG9ydBIVLmxvdC52MS5JbXBvcnRSZXF1ZXN0GhYubG90LnYxLkltcG9ydFJlc3BvbnNlIhfKpRkTCAMaD2tlZXBfbmFtZXNwYWNlcygBMAESRgoHUmVpbmRleBIWLmxvdC52MS5SZWluZGV4UmVxdWVzdBoXLmxvdC52MS5SZWluZGV4UmVzcG9uc2UiCMqlGQQIAxABMAESQQoFRW1iZWQSFC5sb3QudjEuRW1iZWRSZXF1ZXN0GhUubG90LnYxLkVtYmVkUmVzcG9uc2UiC5ACAcqlGQQIARACEkQKB0NvbXBhY3QSFi5sb3QudjEuQ29tcGFjdFJlcXVlc3QaFy5sb3QudjEuQ29tcGFjdFJlc3BvbnNlIgjKpRkECAMQARJXCg5DbGVhck5hbWVzcGFjZRIdLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlcXVlc3QaHi5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZSIGyqUZAggDElEKDEVyYXNlU3ViamVjdBIbLmxvdC52MS5FcmFzZVN1YmplY3RSZXF1ZXN0GhwubG90LnYxLkVyYXNlU3ViamVjdFJlc3BvbnNlIgbKpRkCCANCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_access, file_lot_v1_namespace_policy, file_lot_v1_origin, file_lot_v1_resource_kind, file_lot_v1_transfer]);
+  fileDesc("Chpsb3QvdjEvYWRtaW5fc2VydmljZS5wcm90bxIGbG90LnYxIikKFEdldFNlcnZlckluZm9SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSLiAwoVR2V0U2VydmVySW5mb1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSGAoQY29udHJhY3RfdmVyc2lvbhgCIAEoCRIUCgxjYXBhYmlsaXRpZXMYAyADKAkSDwoHYmFja2VuZBgEIAEoCRINCgVtb2RlbBgFIAEoCRISCgpkaW1lbnNpb25zGAYgASgFEhQKDG1vZGVsX3NoYTI1NhgHIAEoCRJGCg1yZWNvcmRfY291bnRzGAggAygLMi8ubG90LnYxLkdldFNlcnZlckluZm9SZXNwb25zZS5SZWNvcmRDb3VudHNFbnRyeRIiCgVzdG9yZRgJIAEoCzITLmxvdC52MS5TdG9yZVN0YXR1cxIkCgZsaW1pdHMYCiABKAsyFC5sb3QudjEuU2VydmVyTGltaXRzEi4KCnN0YXJ0X3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3NlcnZlcl90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zY2hlbWFfdmVyc2lvbhgNIAEoBRozChFSZWNvcmRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIm8KC1N0b3JlU3RhdHVzEhIKCnVzZWRfYnl0ZXMYASABKAMSEgoKZnJlZV9ieXRlcxgCIAEoAxIWCg5taW5fZnJlZV9ieXRlcxgDIAEoAxIQCgh3cml0YWJsZRgEIAEoCBIOCgZkZXRhaWwYBSABKAkijQIKDFNlcnZlckxpbWl0cxIZChFtYXhfbWVzc2FnZV9ieXRlcxgBIAEoAxIVCg1tYXhfcGFnZV9zaXplGAIgASgFEhEKCW1heF9saW1pdBgDIAEoBRIXCg9tYXhfYmF0Y2hfaXRlbXMYBCABKAUSHAoUbWF4X2NvbmN1cnJlbnRfY2FsbHMYBSABKAUSEwoLbWF4X3N0cmVhbXMYBiABKAUSNAoRbWF4X2NhbGxfZHVyYXRpb24YByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X3N0cnVjdF9kZXB0aBgIIAEoBRIcChRtYXhfZW1iZWRkaW5nX3Rva2VucxgJIAEoBSImChFDaGVja1JlYWR5UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkiRwoSQ2hlY2tSZWFkeVJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEiIKBmNoZWNrcxgCIAMoCzISLmxvdC52MS5SZWFkeUNoZWNrIjYKClJlYWR5Q2hlY2sSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkibgoVTGlzdE5hbWVzcGFjZXNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIbChNpbmNsdWRlX3F1b3RhX3VzYWdlGAQgASgIIl0KFkxpc3ROYW1lc3BhY2VzUmVzcG9uc2USKgoKbmFtZXNwYWNlcxgBIAMoCzIWLmxvdC52MS5OYW1lc3BhY2VVc2FnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki3QEKDk5hbWVzcGFjZVVzYWdlEhEKCW5hbWVzcGFjZRgBIAEoCRI/Cg1yZWNvcmRfY291bnRzGAIgAygLMigubG90LnYxLk5hbWVzcGFjZVVzYWdlLlJlY29yZENvdW50c0VudHJ5EhAKCGNsZWFyaW5nGAMgASgIEjAKC3F1b3RhX3VzYWdlGAQgASgLMhsubG90LnYxLk5hbWVzcGFjZVF1b3RhVXNhZ2UaMwoRUmVjb3JkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASKrAQoUUmV2aWV3UmVjb3Jkc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEisKDXJlc291cmNlX2tpbmQYAiABKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEiEKBWl0ZW1zGAMgAygLMhIubG90LnYxLlJldmlld0l0ZW0SIgoFc3RhdGUYBCABKA4yEy5sb3QudjEuUmV2aWV3U3RhdGUSDAoEbm90ZRgFIAEoCSImCgpSZXZpZXdJdGVtEgoKAmlkGAEgASgJEgwKBGV0YWcYAiABKAkijAEKFVJldmlld1JlY29yZHNSZXNwb25zZRIlCgdyZXN1bHRzGAEgAygLMhQubG90LnYxLlJldmlld1Jlc3VsdBIVCg1jaGFuZ2VkX2NvdW50GAIgASgFEhQKDGZhaWxlZF9jb3VudBgDIAEoBRIfCgdub3RpY2VzGAQgAygLMg4ubG90LnYxLk5vdGljZSJuCgxSZXZpZXdSZXN1bHQSCgoCaWQYASABKAkSHgoGcmV2aWV3GAIgASgLMg4ubG90LnYxLlJldmlldxIPCgdjaGFuZ2VkGAMgASgIEiEKBWVycm9yGAQgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXMiYgoUU2VlZEtub3dsZWRnZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFcGFja3MYAyADKAkSFwoPcmVzdG9yZV9kZWxldGVkGAQgASgIIowDChVTZWVkS25vd2xlZGdlUmVzcG9uc2USFQoNY3JlYXRlZF9jb3VudBgBIAEoBRIWCg5leGlzdGluZ19jb3VudBgCIAEoBRJICg5jcmVhdGVkX2NvdW50cxgDIAMoCzIwLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UuQ3JlYXRlZENvdW50c0VudHJ5EkkKD2NyZWF0ZWRfYnlfcGFjaxgEIAMoCzIwLmxvdC52MS5TZWVkS25vd2xlZGdlUmVzcG9uc2UuQ3JlYXRlZEJ5UGFja0VudHJ5Eh0KFXNraXBwZWRfZGVsZXRlZF9jb3VudBgFIAEoBRIkCgVwYWNrcxgGIAMoCzIVLmxvdC52MS5Lbm93bGVkZ2VQYWNrGjQKEkNyZWF0ZWRDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBGjQKEkNyZWF0ZWRCeVBhY2tFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIoABCg1Lbm93bGVkZ2VQYWNrEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSFQoNY3JlYXRlZF9jb3VudBgDIAEoBRIWCg5leGlzdGluZ19jb3VudBgEIAEoBRIdChVza2lwcGVkX2RlbGV0ZWRfY291bnQYBSABKAUiQwoOUmVpbmRleFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg0KBW1vZGVsGAIgASgJEg8KB2RyeV9ydW4YAyABKAgi9gEKD1JlaW5kZXhSZXNwb25zZRIjCgVwaGFzZRgBIAEoDjIULmxvdC52MS5SZWluZGV4UGhhc2USKwoNcmVzb3VyY2Vfa2luZBgCIAEoDjIULmxvdC52MS5SZXNvdXJjZUtpbmQSEgoKZG9uZV9jb3VudBgDIAEoAxITCgt0b3RhbF9jb3VudBgEIAEoAxIqCgdlbGFwc2VkGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiwKCXJlbWFpbmluZxgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZkZXRhaWwYByABKAkiIwoOQ29tcGFjdFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIjQKD0NvbXBhY3RSZXNwb25zZRIRCgljb21wYWN0ZWQYASABKAgSDgoGZGV0YWlsGAIgASgJIlkKDEVtYmVkUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSIAoFaXRlbXMYAiADKAsyES5sb3QudjEuRW1iZWRJdGVtEhQKDG9taXRfdmVjdG9ycxgDIAEoCCI8CglFbWJlZEl0ZW0SDAoEdGV4dBgBIAEoCRIhCgN1c2UYAiABKA4yFC5sb3QudjEuRW1iZWRkaW5nVXNlInMKDUVtYmVkUmVzcG9uc2USDQoFbW9kZWwYASABKAkSEgoKZGltZW5zaW9ucxgCIAEoBRIUCgxxdWVyeV9wcmVmaXgYAyABKAkSKQoKZW1iZWRkaW5ncxgEIAMoCzIVLmxvdC52MS5UZXh0RW1iZWRkaW5nInIKDVRleHRFbWJlZGRpbmcSDgoGdmVjdG9yGAEgAygCEhEKCXRydW5jYXRlZBgCIAEoCBIUCgxzaW1pbGFyaXRpZXMYAyADKAESGAoLdG9rZW5fY291bnQYBCABKAVIAIgBAUIOCgxfdG9rZW5fY291bnQihAEKFUNsZWFyTmFtZXNwYWNlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSGQoRY29uZmlybV9uYW1lc3BhY2UYAiABKAkSLAoOcmVzb3VyY2Vfa2luZHMYAyADKA4yFC5sb3QudjEuUmVzb3VyY2VLaW5kEg8KB2RyeV9ydW4YBCABKAgisAEKFkNsZWFyTmFtZXNwYWNlUmVzcG9uc2USSQoOZGVsZXRlZF9jb3VudHMYASADKAsyMS5sb3QudjEuQ2xlYXJOYW1lc3BhY2VSZXNwb25zZS5EZWxldGVkQ291bnRzRW50cnkSFQoNZGVsZXRlZF9jb3VudBgCIAEoAxo0ChJEZWxldGVkQ291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4ASJKChNFcmFzZVN1YmplY3RSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEg8KB2RyeV9ydW4YAyABKAgi8AEKFEVyYXNlU3ViamVjdFJlc3BvbnNlEkcKDmRlbGV0ZWRfY291bnRzGAEgAygLMi8ubG90LnYxLkVyYXNlU3ViamVjdFJlc3BvbnNlLkRlbGV0ZWRDb3VudHNFbnRyeRIVCg1kZWxldGVkX2NvdW50GAIgASgDEiYKB3JlY29yZHMYAyADKAsyFS5sb3QudjEuU3ViamVjdFJlY29yZBIaChJyZW1vdmVkX3RleHRfY291bnQYBCABKAMaNAoSRGVsZXRlZENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEiSAoNU3ViamVjdFJlY29yZBIrCg1yZXNvdXJjZV9raW5kGAEgASgOMhQubG90LnYxLlJlc291cmNlS2luZBIKCgJpZBgCIAEoCSqcAQoMUmVpbmRleFBoYXNlEh0KGVJFSU5ERVhfUEhBU0VfVU5TUEVDSUZJRUQQABIbChdSRUlOREVYX1BIQVNFX1BSRVBBUklORxABEhsKF1JFSU5ERVhfUEhBU0VfRU1CRURESU5HEAISGwoXUkVJTkRFWF9QSEFTRV9TV0lUQ0hJTkcQAxIWChJSRUlOREVYX1BIQVNFX0RPTkUQBCp6CgxFbWJlZGRpbmdVc2USHQoZRU1CRURESU5HX1VTRV9VTlNQRUNJRklFRBAAEhoKFkVNQkVERElOR19VU0VfRE9DVU1FTlQQARIXChNFTUJFRERJTkdfVVNFX1FVRVJZEAISFgoSRU1CRURESU5HX1VTRV9DT0RFEAMyxAkKDEFkbWluU2VydmljZRJZCg1HZXRTZXJ2ZXJJbmZvEhwubG90LnYxLkdldFNlcnZlckluZm9SZXF1ZXN0Gh0ubG90LnYxLkdldFNlcnZlckluZm9SZXNwb25zZSILkAIByqUZBAgBEAISUAoKQ2hlY2tSZWFkeRIZLmxvdC52MS5DaGVja1JlYWR5UmVxdWVzdBoaLmxvdC52MS5DaGVja1JlYWR5UmVzcG9uc2UiC5ACAcqlGQQIARACElwKDkxpc3ROYW1lc3BhY2VzEh0ubG90LnYxLkxpc3ROYW1lc3BhY2VzUmVxdWVzdBoeLmxvdC52MS5MaXN0TmFtZXNwYWNlc1Jlc3BvbnNlIguQAgHKpRkECAEQAhJmChJHZXROYW1lc3BhY2VQb2xpY3kSIS5sb3QudjEuR2V0TmFtZXNwYWNlUG9saWN5UmVxdWVzdBoiLmxvdC52MS5HZXROYW1lc3BhY2VQb2xpY3lSZXNwb25zZSIJkAIByqUZAggBEmwKFVVwZGF0ZU5hbWVzcGFjZVBvbGljeRIkLmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXF1ZXN0GiUubG90LnYxLlVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlc3BvbnNlIgbKpRkCCAMSVAoNUmV2aWV3UmVjb3JkcxIcLmxvdC52MS5SZXZpZXdSZWNvcmRzUmVxdWVzdBodLmxvdC52MS5SZXZpZXdSZWNvcmRzUmVzcG9uc2UiBsqlGQIIAxJUCg1TZWVkS25vd2xlZGdlEhwubG90LnYxLlNlZWRLbm93bGVkZ2VSZXF1ZXN0Gh0ubG90LnYxLlNlZWRLbm93bGVkZ2VSZXNwb25zZSIGyqUZAggDElQKBkV4cG9ydBIVLmxvdC52MS5FeHBvcnRSZXF1ZXN0GhYubG90LnYxLkV4cG9ydFJlc3BvbnNlIhmQAgHKpRkSCAEaDmFsbF9uYW1lc3BhY2VzMAESVAoGSW1wb3J0EhUubG90LnYxLkltcG9ydFJlcXVlc3QaFi5sb3QudjEuSW1wb3J0UmVzcG9uc2UiF8qlGRMIAxoPa2VlcF9uYW1lc3BhY2VzKAEwARJGCgdSZWluZGV4EhYubG90LnYxLlJlaW5kZXhSZXF1ZXN0GhcubG90LnYxLlJlaW5kZXhSZXNwb25zZSIIyqUZBAgDEAEwARJBCgVFbWJlZBIULmxvdC52MS5FbWJlZFJlcXVlc3QaFS5sb3QudjEuRW1iZWRSZXNwb25zZSILkAIByqUZBAgBEAISRAoHQ29tcGFjdBIWLmxvdC52MS5Db21wYWN0UmVxdWVzdBoXLmxvdC52MS5Db21wYWN0UmVzcG9uc2UiCMqlGQQIAxABElcKDkNsZWFyTmFtZXNwYWNlEh0ubG90LnYxLkNsZWFyTmFtZXNwYWNlUmVxdWVzdBoeLmxvdC52MS5DbGVhck5hbWVzcGFjZVJlc3BvbnNlIgbKpRkCCAMSUQoMRXJhc2VTdWJqZWN0EhsubG90LnYxLkVyYXNlU3ViamVjdFJlcXVlc3QaHC5sb3QudjEuRXJhc2VTdWJqZWN0UmVzcG9uc2UiBsqlGQIIA0JHCg1pby5sb3RncnBjLnYxUAFaNGdpdGh1Yi5jb20vbG90LWdycGMvbG90LWdycGMvY2xpZW50cy9nby9sb3QvdjE7bG90djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status, file_lot_v1_access, file_lot_v1_namespace_policy, file_lot_v1_origin, file_lot_v1_outcome, file_lot_v1_resource_kind, file_lot_v1_transfer]);
 
 /**
  * Request of GetServerInfo.
@@ -32,7 +34,7 @@ export const file_lot_v1_admin_service: GenFile = /*@__PURE__*/
  */
 export type GetServerInfoRequest = Message<"lot.v1.GetServerInfoRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -104,14 +106,14 @@ export type GetServerInfoResponse = Message<"lot.v1.GetServerInfoResponse"> & {
 
   /**
    * Record counts of the whole store by resource kind, without the enum prefix, for example
-   * `PATTERN`.
+   * `PATTERN`; empty for a caller without a role in all namespaces.
    *
    * @generated from field: map<string, int64> record_counts = 8;
    */
   recordCounts: { [key: string]: bigint };
 
   /**
-   * Disk space of the store.
+   * Disk space of the store; only `writable` for a caller without a role in all namespaces.
    *
    * @generated from field: lot.v1.StoreStatus store = 9;
    */
@@ -287,7 +289,7 @@ export const ServerLimitsSchema: GenMessage<ServerLimits> = /*@__PURE__*/
  */
 export type CheckReadyRequest = Message<"lot.v1.CheckReadyRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -350,7 +352,8 @@ export type ReadyCheck = Message<"lot.v1.ReadyCheck"> & {
   ok: boolean;
 
   /**
-   * Human-readable cause and remedy; may be empty if the check passed.
+   * Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
+   * role in all namespaces.
    *
    * @generated from field: string detail = 3;
    */
@@ -371,7 +374,7 @@ export const ReadyCheckSchema: GenMessage<ReadyCheck> = /*@__PURE__*/
  */
 export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -390,6 +393,14 @@ export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
+
+  /**
+   * Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
+   * takes about a second for 50,000 records.
+   *
+   * @generated from field: bool include_quota_usage = 4;
+   */
+  includeQuotaUsage: boolean;
 };
 
 /**
@@ -455,6 +466,13 @@ export type NamespaceUsage = Message<"lot.v1.NamespaceUsage"> & {
    * @generated from field: bool clearing = 3;
    */
   clearing: boolean;
+
+  /**
+   * How much the namespace holds of what quotas limit, and its quotas. Unset unless requested.
+   *
+   * @generated from field: lot.v1.NamespaceQuotaUsage quota_usage = 4;
+   */
+  quotaUsage?: NamespaceQuotaUsage | undefined;
 };
 
 /**
@@ -569,6 +587,13 @@ export type ReviewRecordsResponse = Message<"lot.v1.ReviewRecordsResponse"> & {
    * @generated from field: int32 failed_count = 3;
    */
   failedCount: number;
+
+  /**
+   * Notices: secrets that were redacted.
+   *
+   * @generated from field: repeated lot.v1.Notice notices = 4;
+   */
+  notices: Notice[];
 };
 
 /**
@@ -774,7 +799,7 @@ export const KnowledgePackSchema: GenMessage<KnowledgePack> = /*@__PURE__*/
  */
 export type ReindexRequest = Message<"lot.v1.ReindexRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -875,7 +900,7 @@ export const ReindexResponseSchema: GenMessage<ReindexResponse> = /*@__PURE__*/
  */
 export type CompactRequest = Message<"lot.v1.CompactRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -924,7 +949,7 @@ export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
  */
 export type EmbedRequest = Message<"lot.v1.EmbedRequest"> & {
   /**
-   * Namespace the caller acts for; does not narrow the response, which covers the whole server.
+   * Namespace the caller acts for; empty means its own, or `default`. Does not narrow the response.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1341,14 +1366,17 @@ export const EmbeddingUseSchema: GenEnum<EmbeddingUse> = /*@__PURE__*/
 /**
  * AdminService manages the server and its namespaces.
  *
- * In every request `namespace` is the tenant; empty means `default`. Calls about the whole server
- * take it too, so that access is checked in one way; it does not narrow their response.
+ * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+ * authentication. Calls about the whole server take it too, so that access is checked in one way; it
+ * does not narrow their response.
  *
  * @generated from service lot.v1.AdminService
  */
 export const AdminService: GenService<{
   /**
-   * GetServerInfo returns the server's version, capabilities, limits and record counts.
+   * GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
+   * without a role in all namespaces gets no record counts, and of the store only whether it is
+   * writable.
    *
    * @generated from rpc lot.v1.AdminService.GetServerInfo
    */
@@ -1358,7 +1386,8 @@ export const AdminService: GenService<{
     output: typeof GetServerInfoResponseSchema;
   },
   /**
-   * CheckReady tests the store and the embedding model and reports the result of each check.
+   * CheckReady tests the store and the embedding model and reports the result of each check. A
+   * caller without a role in all namespaces gets no details.
    *
    * @generated from rpc lot.v1.AdminService.CheckReady
    */
@@ -1369,7 +1398,8 @@ export const AdminService: GenService<{
   },
   /**
    * ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-   * their record counts. A namespace needs no creation: it exists from its first record on.
+   * their record counts: those that the caller may read. A namespace needs no creation: it exists
+   * from its first record on.
    *
    * @generated from rpc lot.v1.AdminService.ListNamespaces
    */

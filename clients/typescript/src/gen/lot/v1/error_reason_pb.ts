@@ -705,7 +705,7 @@ export enum ErrorReason {
    *
    *     { "reason": "QUOTA_EXCEEDED", "domain": "lot.v1",
    *       "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
-   *         "used": "10000" } }
+   *         "used": "10000", "added": "1" } }
    *
    * @generated from enum value: ERROR_REASON_QUOTA_EXCEEDED = 69;
    */

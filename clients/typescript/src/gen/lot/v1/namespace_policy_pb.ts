@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/namespace_policy.proto.
  */
 export const file_lot_v1_namespace_policy: GenFile = /*@__PURE__*/
-  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIqQGCg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARI0ChFtYXhfcmV0cmlldmFsX2FnZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChFyZXRyaWV2YWxfcXVlcmllcxgRIAEoDjIYLmxvdC52MS5SZXRyaWV2YWxRdWVyaWVzEioKDnJldmlld19vcmlnaW5zGBIgAygOMhIubG90LnYxLk9yaWdpbktpbmQSFQoNaG9sZG91dF9zaGFyZRgTIAEoARIRCgluYW1lc3BhY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgt1cGRhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCFwoVX3NpbWlsYXJpdHlfdGhyZXNob2xkQhMKEV9jb25maWRlbmNlX2Jvb3N0QhcKFV9hY3Rpb25fbGVhcm5pbmdfcmF0ZUISChBfYWN0aW9uX2Rpc2NvdW50Ii4KGUdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIkUKGkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3ki0AEKHFVwZGF0ZU5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKBnBvbGljeRgCIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSLwoLdXBkYXRlX21hc2sYAyABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrEiQKBnByZXNldBgEIAEoDjIULmxvdC52MS5Qb2xpY3lQcmVzZXQSDAoEZXRhZxgFIAEoCRIPCgdkcnlfcnVuGAYgASgIIuMBCh1VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZRInCgZwb2xpY3kYASABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5El0KFXBlbmRpbmdfZGVsZXRlX2NvdW50cxgCIAMoCzI+LmxvdC52MS5VcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXNwb25zZS5QZW5kaW5nRGVsZXRlQ291bnRzRW50cnkaOgoYUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqbQoQUmV0cmlldmFsUXVlcmllcxIhCh1SRVRSSUVWQUxfUVVFUklFU19VTlNQRUNJRklFRBAAEhoKFlJFVFJJRVZBTF9RVUVSSUVTX1RFWFQQARIaChZSRVRSSUVWQUxfUVVFUklFU19IQVNIEAIqZQoMUG9saWN5UHJlc2V0Eh0KGVBPTElDWV9QUkVTRVRfVU5TUEVDSUZJRUQQABIbChdQT0xJQ1lfUFJFU0VUX1VOTElNSVRFRBABEhkKFVBPTElDWV9QUkVTRVRfQk9VTkRFRBACQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_lot_v1_origin]);
+  fileDesc("Ch1sb3QvdjEvbmFtZXNwYWNlX3BvbGljeS5wcm90bxIGbG90LnYxIs4GCg9OYW1lc3BhY2VQb2xpY3kSFAoMbWF4X2VwaXNvZGVzGAEgASgDEhsKE21heF9lcnJvcl9zb2x1dGlvbnMYAiABKAMSFAoMbWF4X3BhdHRlcm5zGAMgASgDEhQKDG1heF9tZW1vcmllcxgEIAEoAxIyCg9tYXhfZXBpc29kZV9hZ2UYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SOQoWbWF4X2Vycm9yX3NvbHV0aW9uX2FnZRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg9tYXhfcGF0dGVybl9hZ2UYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoObWF4X21lbW9yeV9hZ2UYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoUc2ltaWxhcml0eV90aHJlc2hvbGQYCSABKAFIAIgBARIdChBjb25maWRlbmNlX2Jvb3N0GAogASgBSAGIAQESIQoUYWN0aW9uX2xlYXJuaW5nX3JhdGUYDiABKAFIAogBARIcCg9hY3Rpb25fZGlzY291bnQYDyABKAFIA4gBARI0ChFtYXhfcmV0cmlldmFsX2FnZRgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChFyZXRyaWV2YWxfcXVlcmllcxgRIAEoDjIYLmxvdC52MS5SZXRyaWV2YWxRdWVyaWVzEioKDnJldmlld19vcmlnaW5zGBIgAygOMhIubG90LnYxLk9yaWdpbktpbmQSFQoNaG9sZG91dF9zaGFyZRgTIAEoARIUCgxyZWNvcmRfcXVvdGEYFCABKAMSEgoKYnl0ZV9xdW90YRgVIAEoAxIRCgluYW1lc3BhY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgt1cGRhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCFwoVX3NpbWlsYXJpdHlfdGhyZXNob2xkQhMKEV9jb25maWRlbmNlX2Jvb3N0QhcKFV9hY3Rpb25fbGVhcm5pbmdfcmF0ZUISChBfYWN0aW9uX2Rpc2NvdW50Ii4KGUdldE5hbWVzcGFjZVBvbGljeVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJInEKGkdldE5hbWVzcGFjZVBvbGljeVJlc3BvbnNlEicKBnBvbGljeRgBIAEoCzIXLmxvdC52MS5OYW1lc3BhY2VQb2xpY3kSKgoFdXNhZ2UYAiABKAsyGy5sb3QudjEuTmFtZXNwYWNlUXVvdGFVc2FnZSJpChNOYW1lc3BhY2VRdW90YVVzYWdlEhQKDHJlY29yZF9jb3VudBgBIAEoAxISCgpieXRlX2NvdW50GAIgASgDEhQKDHJlY29yZF9saW1pdBgDIAEoAxISCgpieXRlX2xpbWl0GAQgASgDItABChxVcGRhdGVOYW1lc3BhY2VQb2xpY3lSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCgZwb2xpY3kYAiABKAsyFy5sb3QudjEuTmFtZXNwYWNlUG9saWN5Ei8KC3VwZGF0ZV9tYXNrGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzaxIkCgZwcmVzZXQYBCABKA4yFC5sb3QudjEuUG9saWN5UHJlc2V0EgwKBGV0YWcYBSABKAkSDwoHZHJ5X3J1bhgGIAEoCCKPAgodVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2USJwoGcG9saWN5GAEgASgLMhcubG90LnYxLk5hbWVzcGFjZVBvbGljeRJdChVwZW5kaW5nX2RlbGV0ZV9jb3VudHMYAiADKAsyPi5sb3QudjEuVXBkYXRlTmFtZXNwYWNlUG9saWN5UmVzcG9uc2UuUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5EioKBXVzYWdlGAMgASgLMhsubG90LnYxLk5hbWVzcGFjZVF1b3RhVXNhZ2UaOgoYUGVuZGluZ0RlbGV0ZUNvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEqbQoQUmV0cmlldmFsUXVlcmllcxIhCh1SRVRSSUVWQUxfUVVFUklFU19VTlNQRUNJRklFRBAAEhoKFlJFVFJJRVZBTF9RVUVSSUVTX1RFWFQQARIaChZSRVRSSUVWQUxfUVVFUklFU19IQVNIEAIqZQoMUG9saWN5UHJlc2V0Eh0KGVBPTElDWV9QUkVTRVRfVU5TUEVDSUZJRUQQABIbChdQT0xJQ1lfUFJFU0VUX1VOTElNSVRFRBABEhkKFVBPTElDWV9QUkVTRVRfQk9VTkRFRBACQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_lot_v1_origin]);
 
 /**
  * NamespacePolicy sets what a namespace retains, and thresholds of its learning. By default
@@ -149,6 +149,24 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   holdoutShare: number;
 
   /**
+   * Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
+   * while deletes and edits that do not grow always work. 0 means the server's default. A quota
+   * below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
+   * change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
+   * change it.
+   *
+   * @generated from field: int64 record_quota = 20;
+   */
+  recordQuota: bigint;
+
+  /**
+   * The same for the bytes of what is stored; NamespaceQuotaUsage says what counts.
+   *
+   * @generated from field: int64 byte_quota = 21;
+   */
+  byteQuota: bigint;
+
+  /**
    * Output only. Namespace of the policy.
    *
    * @generated from field: string namespace = 11;
@@ -211,6 +229,13 @@ export type GetNamespacePolicyResponse = Message<"lot.v1.GetNamespacePolicyRespo
    * @generated from field: lot.v1.NamespacePolicy policy = 1;
    */
   policy?: NamespacePolicy | undefined;
+
+  /**
+   * How much the namespace holds, and its quotas in effect.
+   *
+   * @generated from field: lot.v1.NamespaceQuotaUsage usage = 2;
+   */
+  usage?: NamespaceQuotaUsage | undefined;
 };
 
 /**
@@ -219,6 +244,51 @@ export type GetNamespacePolicyResponse = Message<"lot.v1.GetNamespacePolicyRespo
  */
 export const GetNamespacePolicyResponseSchema: GenMessage<GetNamespacePolicyResponse> = /*@__PURE__*/
   messageDesc(file_lot_v1_namespace_policy, 2);
+
+/**
+ * NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
+ * policy do not count. An expired record counts until it is swept, at most a minute later.
+ *
+ * @generated from message lot.v1.NamespaceQuotaUsage
+ */
+export type NamespaceQuotaUsage = Message<"lot.v1.NamespaceQuotaUsage"> & {
+  /**
+   * Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
+   * and former values of a preference, are parts of it and no records of their own.
+   *
+   * @generated from field: int64 record_count = 1;
+   */
+  recordCount: bigint;
+
+  /**
+   * Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
+   * indexes do not count. What the store takes on the disk is several times as much.
+   *
+   * @generated from field: int64 byte_count = 2;
+   */
+  byteCount: bigint;
+
+  /**
+   * Quota of records in effect: that of the policy, or the server's default. 0 means no limit.
+   *
+   * @generated from field: int64 record_limit = 3;
+   */
+  recordLimit: bigint;
+
+  /**
+   * Quota of bytes in effect. 0 means no limit.
+   *
+   * @generated from field: int64 byte_limit = 4;
+   */
+  byteLimit: bigint;
+};
+
+/**
+ * Describes the message lot.v1.NamespaceQuotaUsage.
+ * Use `create(NamespaceQuotaUsageSchema)` to create a new message.
+ */
+export const NamespaceQuotaUsageSchema: GenMessage<NamespaceQuotaUsage> = /*@__PURE__*/
+  messageDesc(file_lot_v1_namespace_policy, 3);
 
 /**
  * Request of UpdateNamespacePolicy.
@@ -276,7 +346,7 @@ export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicy
  * Use `create(UpdateNamespacePolicyRequestSchema)` to create a new message.
  */
 export const UpdateNamespacePolicyRequestSchema: GenMessage<UpdateNamespacePolicyRequest> = /*@__PURE__*/
-  messageDesc(file_lot_v1_namespace_policy, 3);
+  messageDesc(file_lot_v1_namespace_policy, 4);
 
 /**
  * Response of UpdateNamespacePolicy.
@@ -298,6 +368,14 @@ export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolic
    * @generated from field: map<string, int64> pending_delete_counts = 2;
    */
   pendingDeleteCounts: { [key: string]: bigint };
+
+  /**
+   * How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
+   * holds more than a quota, nothing is deleted, and writes that store more are refused.
+   *
+   * @generated from field: lot.v1.NamespaceQuotaUsage usage = 3;
+   */
+  usage?: NamespaceQuotaUsage | undefined;
 };
 
 /**
@@ -305,7 +383,7 @@ export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolic
  * Use `create(UpdateNamespacePolicyResponseSchema)` to create a new message.
  */
 export const UpdateNamespacePolicyResponseSchema: GenMessage<UpdateNamespacePolicyResponse> = /*@__PURE__*/
-  messageDesc(file_lot_v1_namespace_policy, 4);
+  messageDesc(file_lot_v1_namespace_policy, 5);
 
 /**
  * RetrievalQueries says how the queries of retrievals are stored.

@@ -58,7 +58,9 @@ class _AccessScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AccessSco
     ACCESS_SCOPE_SERVER: _AccessScope.ValueType  # 1
     """In all namespaces: a grant on `*`."""
     ACCESS_SCOPE_ANY: _AccessScope.ValueType  # 2
-    """In at least one namespace. The response shows only what the caller may read."""
+    """In the namespace of the request, or without one in any. The response shows only what the caller
+    may read.
+    """
 
 class AccessScope(_AccessScope, metaclass=_AccessScopeEnumTypeWrapper):
     """AccessScope says where the role of an AccessRule is needed."""
@@ -68,7 +70,9 @@ ACCESS_SCOPE_UNSPECIFIED: AccessScope.ValueType  # 0
 ACCESS_SCOPE_SERVER: AccessScope.ValueType  # 1
 """In all namespaces: a grant on `*`."""
 ACCESS_SCOPE_ANY: AccessScope.ValueType  # 2
-"""In at least one namespace. The response shows only what the caller may read."""
+"""In the namespace of the request, or without one in any. The response shows only what the caller
+may read.
+"""
 Global___AccessScope: _TypeAlias = AccessScope  # noqa: Y015
 
 @_typing.final
@@ -82,6 +86,7 @@ class AccessRule(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
     SERVER_IF_FIELD_NUMBER: _builtins.int
+    ALSO_READS_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Role that the caller needs."""
     scope: Global___AccessScope.ValueType
@@ -90,16 +95,21 @@ class AccessRule(_message.Message):
     """Name of a bool field of the request that makes the scope SERVER when it is set; empty means
     none.
     """
+    also_reads: _builtins.str
+    """Name of a repeated string field of the request that lists further namespaces; the caller needs
+    the role READER in each. Empty means none.
+    """
     def __init__(
         self,
         *,
         role: Global___Role.ValueType = ...,
         scope: Global___AccessScope.ValueType = ...,
         server_if: _builtins.str = ...,
+        also_reads: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role", "scope", b"scope", "server_if", b"server_if"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["also_reads", b"also_reads", "role", b"role", "scope", b"scope", "server_if", b"server_if"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

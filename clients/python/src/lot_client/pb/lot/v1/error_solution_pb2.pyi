@@ -867,18 +867,24 @@ class RecordErrorSolutionOutcomeResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ERROR_SOLUTION_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def error_solution(self) -> Global___ErrorSolution:
         """The error solution after the call."""
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
 
     def __init__(
         self,
         *,
         error_solution: Global___ErrorSolution | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_solution", b"error_solution", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

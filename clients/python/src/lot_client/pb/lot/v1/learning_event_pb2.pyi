@@ -336,21 +336,27 @@ class RecordLearningEventResponse(_message.Message):
 
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     CREATED_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     created: _builtins.bool
     """False if it already existed."""
     @_builtins.property
     def learning_event(self) -> Global___LearningEvent:
         """The stored learning event."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
         learning_event: Global___LearningEvent | None = ...,
         created: _builtins.bool = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "learning_event", b"learning_event"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "learning_event", b"learning_event", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -591,6 +597,7 @@ class SubmitFeedbackResponse(_message.Message):
     LEARNING_EVENT_FIELD_NUMBER: _builtins.int
     PREFERENCE_FIELD_NUMBER: _builtins.int
     CONCLUSIVE_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     reward: _builtins.float
     """Reward, given or derived; 0 if derived without certainty."""
     reward_inferred: _builtins.bool
@@ -614,6 +621,10 @@ class SubmitFeedbackResponse(_message.Message):
         thanks or praise.
         """
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
@@ -622,10 +633,11 @@ class SubmitFeedbackResponse(_message.Message):
         learning_event: Global___LearningEvent | None = ...,
         preference: _preference_pb2.Preference | None = ...,
         conclusive: _builtins.bool = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["learning_event", b"learning_event", "preference", b"preference"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusive", b"conclusive", "learning_event", b"learning_event", "preference", b"preference", "reward", b"reward", "reward_inferred", b"reward_inferred"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conclusive", b"conclusive", "learning_event", b"learning_event", "notices", b"notices", "preference", b"preference", "reward", b"reward", "reward_inferred", b"reward_inferred"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

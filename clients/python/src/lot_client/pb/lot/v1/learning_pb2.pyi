@@ -237,6 +237,7 @@ class SelectActionResponse(_message.Message):
     SELECTION_ID_FIELD_NUMBER: _builtins.int
     EXPLORED_FIELD_NUMBER: _builtins.int
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     selection_id: _builtins.str
     """ID for a later reward: in a step of RecordSteps, or as target of SubmitFeedback. Retained for
     30 days; every reward counts.
@@ -251,6 +252,10 @@ class SelectActionResponse(_message.Message):
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
         """Known values of the actions, in the order of the request."""
 
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
+
     def __init__(
         self,
         *,
@@ -258,10 +263,11 @@ class SelectActionResponse(_message.Message):
         selection_id: _builtins.str = ...,
         explored: _builtins.bool = ...,
         action_values: _abc.Iterable[Global___ActionValue] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["action", b"action"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "action_values", b"action_values", "explored", b"explored", "selection_id", b"selection_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "action_values", b"action_values", "explored", b"explored", "notices", b"notices", "selection_id", b"selection_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -352,18 +358,24 @@ class RecordStepsResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ACTION_VALUES_FIELD_NUMBER: _builtins.int
+    NOTICES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def action_values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ActionValue]:
         """Changed action values after the call, without duplicates, in the order of the steps."""
+
+    @_builtins.property
+    def notices(self) -> _containers.RepeatedCompositeFieldContainer[_outcome_pb2.Notice]:
+        """Notices: secrets that were redacted."""
 
     def __init__(
         self,
         *,
         action_values: _abc.Iterable[Global___ActionValue] | None = ...,
+        notices: _abc.Iterable[_outcome_pb2.Notice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_values", b"action_values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_values", b"action_values", "notices", b"notices"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

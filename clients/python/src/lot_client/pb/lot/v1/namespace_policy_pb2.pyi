@@ -102,6 +102,8 @@ class NamespacePolicy(_message.Message):
     RETRIEVAL_QUERIES_FIELD_NUMBER: _builtins.int
     REVIEW_ORIGINS_FIELD_NUMBER: _builtins.int
     HOLDOUT_SHARE_FIELD_NUMBER: _builtins.int
+    RECORD_QUOTA_FIELD_NUMBER: _builtins.int
+    BYTE_QUOTA_FIELD_NUMBER: _builtins.int
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
@@ -141,6 +143,15 @@ class NamespacePolicy(_message.Message):
     and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
     none.
     """
+    record_quota: _builtins.int
+    """Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
+    while deletes and edits that do not grow always work. 0 means the server's default. A quota
+    below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
+    change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
+    change it.
+    """
+    byte_quota: _builtins.int
+    """The same for the bytes of what is stored; NamespaceQuotaUsage says what counts."""
     namespace: _builtins.str
     """Output only. Namespace of the policy."""
     etag: _builtins.str
@@ -198,13 +209,15 @@ class NamespacePolicy(_message.Message):
         retrieval_queries: Global___RetrievalQueries.ValueType = ...,
         review_origins: _abc.Iterable[_origin_pb2.OriginKind.ValueType] | None = ...,
         holdout_share: _builtins.float = ...,
+        record_quota: _builtins.int = ...,
+        byte_quota: _builtins.int = ...,
         namespace: _builtins.str = ...,
         etag: _builtins.str = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "max_episode_age", b"max_episode_age", "max_error_solution_age", b"max_error_solution_age", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_retrieval_age", b"max_retrieval_age", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "confidence_boost", b"confidence_boost", "etag", b"etag", "holdout_share", b"holdout_share", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "max_retrieval_age", b"max_retrieval_age", "namespace", b"namespace", "retrieval_queries", b"retrieval_queries", "review_origins", b"review_origins", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount", "_action_learning_rate", b"_action_learning_rate", "_confidence_boost", b"_confidence_boost", "_similarity_threshold", b"_similarity_threshold", "action_discount", b"action_discount", "action_learning_rate", b"action_learning_rate", "byte_quota", b"byte_quota", "confidence_boost", b"confidence_boost", "etag", b"etag", "holdout_share", b"holdout_share", "max_episode_age", b"max_episode_age", "max_episodes", b"max_episodes", "max_error_solution_age", b"max_error_solution_age", "max_error_solutions", b"max_error_solutions", "max_memories", b"max_memories", "max_memory_age", b"max_memory_age", "max_pattern_age", b"max_pattern_age", "max_patterns", b"max_patterns", "max_retrieval_age", b"max_retrieval_age", "namespace", b"namespace", "record_quota", b"record_quota", "retrieval_queries", b"retrieval_queries", "review_origins", b"review_origins", "similarity_threshold", b"similarity_threshold", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__action_discount: _TypeAlias = _typing.Literal["action_discount"]  # noqa: Y015
     _WhichOneofArgType__action_discount: _TypeAlias = _typing.Literal["_action_discount", b"_action_discount"]  # noqa: Y015
@@ -254,22 +267,68 @@ class GetNamespacePolicyResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     POLICY_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
         """The policy, or the default if none was set."""
+
+    @_builtins.property
+    def usage(self) -> Global___NamespaceQuotaUsage:
+        """How much the namespace holds, and its quotas in effect."""
 
     def __init__(
         self,
         *,
         policy: Global___NamespacePolicy | None = ...,
+        usage: Global___NamespaceQuotaUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetNamespacePolicyResponse: _TypeAlias = GetNamespacePolicyResponse  # noqa: Y015
+
+@_typing.final
+class NamespaceQuotaUsage(_message.Message):
+    """NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
+    policy do not count. An expired record counts until it is swept, at most a minute later.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORD_COUNT_FIELD_NUMBER: _builtins.int
+    BYTE_COUNT_FIELD_NUMBER: _builtins.int
+    RECORD_LIMIT_FIELD_NUMBER: _builtins.int
+    BYTE_LIMIT_FIELD_NUMBER: _builtins.int
+    record_count: _builtins.int
+    """Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
+    and former values of a preference, are parts of it and no records of their own.
+    """
+    byte_count: _builtins.int
+    """Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
+    indexes do not count. What the store takes on the disk is several times as much.
+    """
+    record_limit: _builtins.int
+    """Quota of records in effect: that of the policy, or the server's default. 0 means no limit."""
+    byte_limit: _builtins.int
+    """Quota of bytes in effect. 0 means no limit."""
+    def __init__(
+        self,
+        *,
+        record_count: _builtins.int = ...,
+        byte_count: _builtins.int = ...,
+        record_limit: _builtins.int = ...,
+        byte_limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_count", b"byte_count", "byte_limit", b"byte_limit", "record_count", b"record_count", "record_limit", b"record_limit"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NamespaceQuotaUsage: _TypeAlias = NamespaceQuotaUsage  # noqa: Y015
 
 @_typing.final
 class UpdateNamespacePolicyRequest(_message.Message):
@@ -348,6 +407,7 @@ class UpdateNamespacePolicyResponse(_message.Message):
 
     POLICY_FIELD_NUMBER: _builtins.int
     PENDING_DELETE_COUNTS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def policy(self) -> Global___NamespacePolicy:
         """The policy after the call, or as it would be."""
@@ -358,15 +418,22 @@ class UpdateNamespacePolicyResponse(_message.Message):
         enum prefix, for example `EPISODE`. Zero counts are omitted.
         """
 
+    @_builtins.property
+    def usage(self) -> Global___NamespaceQuotaUsage:
+        """How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
+        holds more than a quota, nothing is deleted, and writes that store more are refused.
+        """
+
     def __init__(
         self,
         *,
         policy: Global___NamespacePolicy | None = ...,
         pending_delete_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        usage: Global___NamespaceQuotaUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["pending_delete_counts", b"pending_delete_counts", "policy", b"policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["pending_delete_counts", b"pending_delete_counts", "policy", b"policy", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

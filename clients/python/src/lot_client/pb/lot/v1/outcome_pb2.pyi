@@ -190,6 +190,12 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     """A repeated save found the record that is stored, and that is held back by its review: no recall
     and no context shows it. If what it says is right, approve it with ReviewRecords.
     """
+    NOTICE_CODE_REDACTED: _NoticeCode.ValueType  # 12
+    """The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
+    replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
+    names the rules, and never the secrets. If it was none, reword it, or have the operator switch
+    the rule off.
+    """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
     """NoticeCode is the subject of a notice."""
@@ -242,6 +248,12 @@ old one was right until a time, set that one's `valid_until`.
 NOTICE_CODE_HELD_BACK: NoticeCode.ValueType  # 11
 """A repeated save found the record that is stored, and that is held back by its review: no recall
 and no context shows it. If what it says is right, approve it with ReviewRecords.
+"""
+NOTICE_CODE_REDACTED: NoticeCode.ValueType  # 12
+"""The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
+replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
+names the rules, and never the secrets. If it was none, reword it, or have the operator switch
+the rule off.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

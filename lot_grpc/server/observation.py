@@ -1,0 +1,118 @@
+"""Layers that count, time and trace calls, whatever their outcome, without affecting them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from lot_grpc.server.call import Call, Handler, Method
+from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.telemetry.conventions import MEMORY_OPERATIONS, full_method
+from lot_grpc.telemetry.metrics import (
+    CALL_DURATION,
+    CALLS,
+    OTHER,
+    REQUEST_BYTES,
+    RESPONSE_BYTES,
+    STREAM_DURATION,
+    STREAM_MESSAGES,
+)
+from lot_grpc.telemetry.spans import Value, remote_parent
+
+_FAULTS: Final = frozenset(
+    ["UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"]
+)
+"""Codes that are errors of a server by the conventions; others are its answers."""
+
+_streams: set[Call] = set()
+"""The open streams of this process, whose traffic is counted while they are open."""
+
+
+def metering(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Counts and times calls."""
+    if not around.guards.metrics:
+        return handler
+    name = label(method)
+    CALLS.add(name, "OK", "", by=0)  # so that the growth from the first call on is seen
+
+    async def metered(call: Call) -> Any:
+        begun = time.perf_counter()
+        try:
+            response = await handler(call)
+            if response is not None:
+                call.bytes_sent += len(response)
+            return response
+        finally:
+            CALL_DURATION.observe(time.perf_counter() - begun, name, call.code)
+            CALLS.add(name, call.code, call.reason)
+            _count_traffic(call)
+
+    async def metered_stream(call: Call) -> Any:
+        begun = time.perf_counter()
+        _streams.add(call)
+        try:
+            response = await handler(call)
+            if response is not None:
+                call.bytes_sent += len(response)
+                call.messages_sent += 1
+            return response
+        finally:
+            _streams.discard(call)
+            STREAM_DURATION.observe(time.perf_counter() - begun, name)
+            CALLS.add(name, call.code, call.reason)
+            _count_traffic(call)
+
+    return metered_stream if method.streaming else metered
+
+
+def count_open_streams() -> None:
+    """Count what open streams have carried so far."""
+    for call in _streams:
+        _count_traffic(call)
+
+
+def label(method: Method) -> str:
+    """The name of an RPC in metrics: callers can invent names, of which none is kept."""
+    return OTHER if method.rule is None else method.name
+
+
+def _count_traffic(call: Call) -> None:
+    name = label(call.method)
+    REQUEST_BYTES.add(name, by=call.bytes_received)
+    RESPONSE_BYTES.add(name, by=call.bytes_sent)
+    if call.method.streaming:
+        STREAM_MESSAGES.add(name, "received", by=call.messages_received)
+        STREAM_MESSAGES.add(name, "sent", by=call.messages_sent)
+    call.bytes_received = call.bytes_sent = call.messages_received = call.messages_sent = 0
+
+
+def tracing(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Makes a span of each call that is sampled; what it does adds spans and attributes."""
+    tracer = around.guards.tracer
+    if tracer is None:
+        return handler
+    name = OTHER if method.rule is None else full_method(method.name)
+    attributes: dict[str, Value] = {"rpc.system.name": "grpc", "rpc.method": name}
+    if operation := MEMORY_OPERATIONS.get(method.name):
+        attributes["gen_ai.operation.name"] = operation
+
+    async def traced(call: Call) -> Any:
+        parent = remote_parent(call.context.invocation_metadata() or ())
+        span = tracer.begin(name, parent, attributes)
+        if span is None:
+            return await handler(call)
+        call.trace_id = f"{span.trace.id:032x}"
+        with span:
+            try:
+                return await handler(call)
+            finally:
+                span.attributes["rpc.response.status_code"] = call.code
+                span.attributes["lot.call.id"] = call.id
+                if call.namespace:
+                    span.attributes["gen_ai.memory.store.id"] = call.namespace
+                if call.reason:
+                    span.attributes["lot.reason"] = call.reason
+                if call.code in _FAULTS:
+                    span.error = call.code
+
+    return traced

@@ -1,0 +1,174 @@
+"""Serves the metrics over HTTP, in a thread and an event loop of its own.
+
+So a scrape neither waits for calls nor do calls wait for it, and whatever is sent to the port
+reaches nothing else. It reads one short request a connection, in limited time and number, and
+closes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+
+from lot_grpc.domain.errors import StartupError
+from lot_grpc.telemetry.exposition import Exposition
+from lot_grpc.telemetry.metrics import LOOP_DELAY
+
+_log = structlog.get_logger()
+
+_REQUEST_BYTES: Final = 8192
+_SECONDS: Final = 5.0
+"""How long a connection may last."""
+_CONNECTIONS: Final = 64
+"""At more, the oldest is closed, so that idle ones do not keep a scrape out."""
+_REFRESH_SECONDS: Final = 2.0
+"""How long the event loop of the calls may take for the gauges; then the last ones are sent."""
+_JOIN_SECONDS: Final = 2.0
+
+_PATH: Final = "/metrics"
+
+
+class ScrapeServer:
+    """The port for Prometheus."""
+
+    def __init__(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        """``refresh`` sets the gauges; it runs in the loop that makes this."""
+        self._refresh = refresh
+        self._calls_loop = asyncio.get_running_loop()
+        self._exposition = Exposition()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="lot-metrics", daemon=True)
+        self._connections: dict[asyncio.Task[None], None] = {}
+        self._stop = asyncio.Event()
+        self._socket: socket.socket | None = None
+
+    def start(self, host: str, port: int) -> int:
+        """Listen; return the port.
+
+        Raises:
+            StartupError: The address cannot be used.
+        """
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            self._socket = socket.create_server(found[4][:2], family=found[0], backlog=64)
+        except OSError as error:
+            raise StartupError(
+                f"cannot serve metrics on {host}:{port}: {error.strerror or error}; choose another "
+                "LOT_METRICS_ADDRESS, or leave it empty"
+            ) from error
+        self._thread.start()
+        bound: int = self._socket.getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        """Stop listening and close the connections."""
+        if self._thread.is_alive():
+            with suppress(RuntimeError):  # it has just ended
+                self._loop.call_soon_threadsafe(self._stop.set)
+            await asyncio.to_thread(self._thread.join, _JOIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception as error:  # noqa: BLE001 - the service goes on without metrics
+            _log.error("metrics are no longer served", exc_info=error)
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(
+            self._connected, sock=self._socket, limit=_REQUEST_BYTES
+        )
+        try:
+            await self._stop.wait()
+        finally:
+            server.close()
+            for task in self._connections:
+                task.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= _CONNECTIONS:
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
+        self._connections[task] = None
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await self._exchange(reader, writer)
+        except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
+            pass  # it was slow, left, or was one too many: nobody waits for an answer
+        finally:
+            self._connections.pop(task, None)
+            writer.transport.abort()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(await self._answer(head.decode("latin-1")))
+        except asyncio.LimitOverrunError:
+            writer.write(_response(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def _answer(self, head: str) -> bytes:
+        request, *fields = head.split("\r\n")
+        method, _, rest = request.partition(" ")
+        target, _, version = rest.rpartition(" ")
+        if not version.startswith("HTTP/1."):
+            return _response(HTTPStatus.BAD_REQUEST)
+        if method not in ("GET", "HEAD"):
+            return _response(HTTPStatus.METHOD_NOT_ALLOWED)
+        if target.partition("?")[0] != _PATH:
+            return _response(HTTPStatus.NOT_FOUND, f"The metrics are at {_PATH}.\n".encode())
+        named = (field.partition(":") for field in fields)
+        accept = ",".join(value for name, _, value in named if name.strip().lower() == "accept")
+        await self._refreshed()
+        body, content_type = self._exposition.render(accept)
+        return _response(HTTPStatus.OK, body, content_type, send=method == "GET")
+
+    async def _refreshed(self) -> None:
+        """Set the gauges in the loop of the calls; if that is busy or closed, do without."""
+        begun = time.perf_counter()
+
+        async def refresh() -> None:
+            LOOP_DELAY.set(time.perf_counter() - begun)
+            await self._refresh()
+
+        work = refresh()
+        try:
+            running = asyncio.run_coroutine_threadsafe(work, self._calls_loop)
+        except RuntimeError:
+            work.close()
+            return
+        try:
+            async with asyncio.timeout(_REFRESH_SECONDS):
+                await asyncio.wrap_future(running)
+        except TimeoutError:
+            LOOP_DELAY.set(time.perf_counter() - begun)
+        except Exception as error:  # noqa: BLE001 - the counters are still worth sending
+            _log.warning("some metrics could not be read", exc_info=error)
+
+
+def _response(
+    status: HTTPStatus, body: bytes = b"", content_type: str = "text/plain", *, send: bool = True
+) -> bytes:
+    lines = (
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(body)}",
+        "Connection: close",
+        "\r\n",
+    )
+    return "\r\n".join(lines).encode() + (body if send else b"")

@@ -1,0 +1,261 @@
+"""Every RPC, called by everyone who may and may not.
+
+The answers are computed from what the contract declares, by rules written out once more here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from lot_grpc.pb.lot.v1 import access_pb2
+from lot_grpc.server.guards import Guards
+from lot_grpc.testing.in_memory import InMemoryStore
+from tests.contract.clock import FixedClock
+from tests.server.examples import EXAMPLES, example, method_of, path_of, prepare
+from tests.server.keys import Keys, principal
+from tests.server.service import Lot, serving
+from tests.server.wire import Failure, failure_of
+
+HERE, ELSEWHERE = "team-a:one", "team-b"
+
+GRANTS: dict[str, tuple[str, ...]] = {
+    "reader": (f"reader {HERE}",),
+    "writer": (f"writer {HERE}",),
+    "admin": (f"admin {HERE}",),
+    "other": (f"admin {ELSEWHERE}",),
+    "similar": ("admin team-a", "admin team-a:on", "admin team-a:one2", "admin Team-a:one"),
+    "prefix-reader": ("reader team-a:*",),
+    "prefix-admin": ("admin team-a:*",),
+    "other-prefix": ("admin team-b*", "admin team-a:one:*"),
+    "two": (f"reader {HERE}", "admin team-b*"),
+    "rising": (f"reader {HERE}", "writer team-a:*", "reader *"),
+    "all-reader": ("reader *",),
+    "all-writer": ("writer *",),
+    "all-admin": ("admin *",),
+    "nothing": (),
+}
+"""Who calls, and with which grants; the key of each is its name."""
+
+REFUSED = {"expired": "expired", "revoked": "revoked"}
+WITHOUT = {"": "CREDENTIALS_REQUIRED"} | dict.fromkeys(("wrong", *REFUSED), "CREDENTIALS_INVALID")
+"""The keys of those who are nobody, and the reason that each gets."""
+
+ACCESS = {
+    "CREDENTIALS_REQUIRED": "UNAUTHENTICATED",
+    "CREDENTIALS_INVALID": "UNAUTHENTICATED",
+    "NAMESPACE_DENIED": "PERMISSION_DENIED",
+    "ROLE_REQUIRED": "PERMISSION_DENIED",
+    "NAMESPACE_REQUIRED": "INVALID_ARGUMENT",
+}
+"""The reasons of refusals, and their codes."""
+
+
+def keys() -> Keys:
+    made = Keys(*(principal(name, *grants) for name, grants in GRANTS.items()))
+    made.refused.update(REFUSED)
+    return made
+
+
+# --- the rules once more --------------------------------------------------------------------------
+
+LEVELS = ["reader", "writer", "admin"]
+
+
+def level(grants: tuple[str, ...], namespace: str | None) -> int:
+    """The highest role in a namespace, in all (``*``) or in any (None); -1 without one."""
+    found = [-1]
+    for grant in grants:
+        role, pattern = grant.split()
+        prefix = pattern.removesuffix("*")
+        covered = namespace is None or (
+            pattern == "*"
+            or (pattern == namespace != "*")
+            or (prefix != pattern and namespace != "*" and namespace[: len(prefix)] == prefix)
+        )
+        if covered:
+            found.append(LEVELS.index(role))
+    return max(found)
+
+
+def own(grants: tuple[str, ...]) -> str:
+    """The namespace of a request without one."""
+    patterns = [grant.split()[1] for grant in grants]
+    whole = [one for one in patterns if "*" not in one]
+    return whole[0] if whole else "default" if "*" in patterns else ""
+
+
+def expected(name: str, grants: tuple[str, ...], request: Any) -> str:
+    """The reason of the refusal; empty if the call may be made."""
+    rule = method_of(name).GetOptions().Extensions[access_pb2.access]
+    needed = rule.role - 1
+    if rule.scope == access_pb2.ACCESS_SCOPE_SERVER or (
+        rule.server_if and getattr(request, rule.server_if)
+    ):
+        return "" if level(grants, "*") >= needed else "ROLE_REQUIRED"
+    namespace = request.namespace or own(grants)
+    if not namespace:
+        if rule.scope != access_pb2.ACCESS_SCOPE_ANY:
+            return "NAMESPACE_REQUIRED"
+        return "" if level(grants, None) >= needed else "ROLE_REQUIRED"
+    if level(grants, namespace) < 0:
+        return "NAMESPACE_DENIED"
+    if level(grants, namespace) < needed:
+        return "ROLE_REQUIRED"
+    further = getattr(request, rule.also_reads) if rule.also_reads else ()
+    return "NAMESPACE_DENIED" if any(level(grants, one) < 0 for one in further) else ""
+
+
+# --- the calls ------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What became of a call; ``raw`` is the answer."""
+
+    reason: str = ""
+    failure: Failure | None = None
+    raw: bytes = b""
+
+
+async def attempt(lot: Lot, name: str, request: Any, key: str) -> Outcome:
+    """Make a call; of a stream, only up to the first answer."""
+    method = method_of(name)
+    kind = "stream" if method.client_streaming else "unary"
+    kind += "_stream" if method.server_streaming else "_unary"
+    invoke = getattr(lot.channel, kind)(path_of(name))
+    metadata = (("authorization", f"Bearer {key}"),) if key else None
+    raw = request.SerializeToString()
+    call = invoke(_once(raw) if method.client_streaming else raw, metadata=metadata)
+    try:
+        async with asyncio.timeout(30):
+            answer = await (anext(aiter(call), b"") if method.server_streaming else call)
+        return Outcome(raw=answer)
+    except grpc.aio.AioRpcError as error:
+        failed = failure_of(error)
+        return Outcome(failed.reason, failed)
+    finally:
+        call.cancel()
+
+
+async def _once(raw: bytes) -> AsyncIterator[bytes]:
+    """Not ``call.write``, which fails without a reason if the call is over by then."""
+    yield raw
+
+
+def requests_of(name: str) -> list[Any]:
+    """The requests of one RPC: in the namespace, in another, in none; all that it can reach."""
+    rule = method_of(name).GetOptions().Extensions[access_pb2.access]
+    made = [example(name, namespace) for namespace in (HERE, ELSEWHERE, "team-c", "")]
+    if rule.server_if:
+        for namespace in (HERE, ""):
+            made.append(example(name, namespace))
+            setattr(made[-1], rule.server_if, True)
+    if rule.also_reads:
+        for further in ([HERE], [ELSEWHERE], [HERE, ELSEWHERE]):
+            made.append(example(name, HERE))
+            getattr(made[-1], rule.also_reads).extend(further)
+    return made
+
+
+@pytest.mark.parametrize("caller", [*GRANTS])
+async def test_everyone_may_do_what_the_contract_says_and_no_more(caller):
+    async with serving(guards=Guards(authenticator=keys())) as lot:
+        await prepare(lot.on(HERE).by("all-admin"))
+        wrong = []
+        for name in sorted(EXAMPLES):
+            for request in requests_of(name):
+                done = await attempt(lot, name, request, caller)
+                refused = done.reason if done.reason in ACCESS else ""
+                answer = expected(name, GRANTS[caller], request)
+                if refused != answer:
+                    wrong.append((name, request.namespace, done.reason, answer))
+                if refused:
+                    assert done.failure is not None
+                    assert done.failure.code == ACCESS[refused]
+                # With another reason it was carried out; the examples are not all possible twice.
+        assert not wrong
+
+
+@pytest.mark.parametrize("key", [*WITHOUT])
+async def test_nobody_may_do_anything(key):
+    async with serving(guards=Guards(authenticator=keys())) as lot:
+        await prepare(lot.on(HERE).by("all-admin"))
+        for name in sorted(EXAMPLES):
+            for request in requests_of(name):
+                done = await attempt(lot, name, request, key)
+                assert done.reason == WITHOUT[key], name
+
+
+def test_every_rpc_is_in_the_matrix():
+    from tests.server.service import SERVICES
+
+    names = {f"{s.name}.{method.name}" for s in SERVICES.values() for method in s.methods}
+    assert names == set(EXAMPLES)
+
+
+# --- what a refusal shows -------------------------------------------------------------------------
+
+
+class WatchedStore:
+    """A store that counts what it is asked."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked += 1
+        return getattr(self._inner, name)
+
+
+async def test_a_refusal_is_the_same_whether_or_not_it_exists_and_asks_the_store_nothing():
+    store: Any = WatchedStore(InMemoryStore(FixedClock()))
+    async with serving(store, guards=Guards(authenticator=keys())) as lot:
+        await prepare(lot.on(HERE).by("all-admin"))
+        before = store.asked
+        for name in sorted(EXAMPLES):
+            texts = set()
+            for namespace in (HERE, "team-z:one"):  # only the first of the two exists
+                done = await attempt(lot, name, example(name, namespace), "other")
+                assert done.failure is not None, name
+                shown = done.failure
+                assert shown.reason in ("NAMESPACE_DENIED", "ROLE_REQUIRED"), name
+                whole = f"{shown.code} {shown.reason} {shown.message} {shown.metadata}"
+                texts.add(whole.replace(namespace, ""))
+                assert set(shown.details) == {"ErrorInfo"}
+            assert len(texts) == 1, name
+        assert store.asked == before
+
+
+async def test_unknown_rpcs_and_reflection_need_credentials_and_health_does_not():
+    async with serving(guards=Guards(authenticator=keys())) as lot:
+        health = await lot.channel.unary_unary("/grpc.health.v1.Health/Check")(b"")
+        assert health == b"\x08\x01"  # SERVING
+        for path in ("/lot.v1.MemoryService/Nothing", "/lot.v9.NoService/Nothing"):
+            for key, reason in {**WITHOUT, "reader": "UNIMPLEMENTED"}.items():
+                metadata = (("authorization", f"Bearer {key}"),) if key else None
+                with pytest.raises(grpc.aio.AioRpcError) as error:
+                    await lot.channel.unary_unary(path)(b"", metadata=metadata)
+                failed = failure_of(error.value)
+                assert (failed.reason == reason) or (
+                    key == "reader" and failed.code == "UNIMPLEMENTED"
+                )
+        for version in ("v1", "v1alpha"):
+            path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+            for key in (*WITHOUT, "reader"):
+                metadata = (("authorization", f"Bearer {key}"),) if key else None
+                call = lot.channel.stream_stream(path)(metadata=metadata)
+                if key == "reader":
+                    await call.write(b"\x3a\x00")  # list_services
+                    assert b"lot.v1.MemoryService" in await call.read()
+                    call.cancel()
+                else:
+                    with pytest.raises(grpc.aio.AioRpcError) as error:
+                        await anext(aiter(call))
+                    assert failure_of(error.value).reason == WITHOUT[key]
