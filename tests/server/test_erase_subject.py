@@ -103,9 +103,12 @@ async def test_it_erases_what_belongs_to_it_and_nothing_else(lot: Lot) -> None:
     before = await exported(lot, subject="bob")
     await store(lot, "alice", "her text")
     await use_of_others(lot, "her text")
+    expected = await lot.admin.EraseSubject(subject="alice", dry_run=True)
     erased = await lot.admin.EraseSubject(subject="alice")
     assert {**erased.deleted_counts} == {**COUNTS, "RETRIEVAL": 1}
-    assert erased.removed_text_count >= 1
+    assert erased.removed_text_count == 1
+    assert (expected.deleted_counts, expected.removed_text_count) == (erased.deleted_counts, 1)
+    assert {one.id for one in expected.records} == {one.id for one in erased.records}
     left = await exported(lot)
     texts = [text for records in left.values() for text in records]
     assert not [text for text in texts if "her text" in text or "alice" in text.lower()]

@@ -7,8 +7,9 @@ the erasure: their retrievals can be found only by these names once the records 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from typing import TypeAlias
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import ContentionError, NamespaceClearingError, NotFoundError
@@ -16,10 +17,11 @@ from lot_grpc.domain.ids import ResourceRef, point_id
 from lot_grpc.domain.subject import Erased, mentions
 from lot_grpc.domain.text_form import folded
 from lot_grpc.kernel.intents import recover
-from lot_grpc.ports import Equals, IdIn, Record
+from lot_grpc.ports import AnyOf, Equals, IdIn, Record
 from lot_grpc.services.clearing.subject_records import SubjectRecords, shown_key, shown_ref
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.records.collections import CONTEXT_STATS, OUTCOMES, REQUESTS, RETRIEVALS
+from lot_grpc.services.records.resource_refs import RESOURCE_KIND, resource_of
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
@@ -28,6 +30,10 @@ NAMED_AT_MOST = 1000
 
 _AT_ONCE = 500
 _INTENT = "erasure"
+_TEXTS = ("query", "note")
+_READ = (*_TEXTS, RESOURCE_KIND, "resource_id")
+
+About: TypeAlias = Callable[[str], bool]
 
 
 class SubjectEraser:
@@ -48,9 +54,14 @@ class SubjectEraser:
             async for spec, record in self.records.own(namespace, subject)
         ]
         shown = [shown_key(one.kind, one.id) for one in refs]
-        found = [one async for one in self.records.retrievals(namespace, subject, shown)]
-        texts = [one async for one in self._outcomes(namespace, subject, found)]
-        refs += [ResourceRef(ResourceKind.RETRIEVAL, one.payload["retrieval_id"]) for one in found]
+        found = await self.records.showing(namespace, shown)
+        found |= await self.records.mentioning(namespace, subject)
+        retrieval_ids = [one.payload["retrieval_id"] for one in found.values()]
+        about = mentions(subject)
+        outcomes = self._outcomes(namespace, retrieval_ids, about)
+        own = {*refs}
+        texts = {one.id async for one in outcomes if resource_of(one.payload) not in own}
+        refs += [ResourceRef(ResourceKind.RETRIEVAL, one) for one in retrieval_ids]
         counts = Counter(str(one.kind) for one in refs)
         return Erased(counts, tuple(refs[:NAMED_AT_MOST]), len(texts))
 
@@ -92,29 +103,29 @@ class SubjectEraser:
         return found.get(point, intent)
 
     async def _carry_out(self, intent: Record) -> Erased:
-        counts: Counter[str] = Counter()
-        named: list[ResourceRef] = []
+        namespace, subject = intent.namespace, intent.payload["subject"]
+        gone: list[ResourceRef] = []
         texts = 0
-        previous: list[str] | None = None
-        shown: list[str] = intent.payload["shown"]
+        previous: list[str] = []
+        shown = intent.payload["shown"] or await self._next(intent)
+        await self._retrievals.flush()
         while shown != previous:  # the same again has expired, and is swept
-            gone, changed = await self._erase_some(intent, shown)
-            counts += Counter(str(one.kind) for one in gone)
-            named += gone
+            refs = [shown_ref(one) for one in shown]
+            gone += [ref for ref in refs if await self._delete(namespace, ref)]
+            await self._retrievals.flush()
+            forgotten, changed = await self._forget(
+                namespace, await self.records.showing(namespace, shown)
+            )
+            gone += forgotten
             texts += changed
             previous, shown = shown, await self._next(intent)
-        await self._store.delete(REQUESTS, intent.namespace, [IdIn((intent.id,))])
-        return Erased(dict(counts), tuple(named[:NAMED_AT_MOST]), texts)
-
-    async def _erase_some(
-        self, intent: Record, shown: Sequence[str]
-    ) -> tuple[list[ResourceRef], int]:
-        """Erase these records, then their retrievals; say which, and how many texts of others."""
-        namespace, subject = intent.namespace, intent.payload["subject"]
-        refs = [shown_ref(one) for one in shown]
-        gone = [ref for ref in refs if await self._delete(namespace, ref)]
-        forgotten, changed = await self._forget(namespace, subject, shown)
-        return gone + forgotten, changed
+        forgotten, changed = await self._forget(
+            namespace, await self.records.mentioning(namespace, subject), mentions(subject)
+        )
+        gone += forgotten
+        await self._store.delete(REQUESTS, namespace, [IdIn((intent.id,))])
+        counts = Counter(str(one.kind) for one in gone)
+        return Erased(counts, tuple(gone[:NAMED_AT_MOST]), texts + changed)
 
     async def _next(self, intent: Record) -> list[str]:
         """The next records to erase, once they are written down."""
@@ -137,43 +148,45 @@ class SubjectEraser:
         return True
 
     async def _forget(
-        self, namespace: str, subject: str, shown: Sequence[str]
+        self, namespace: str, found: Mapping[str, Record], about: About | None = None
     ) -> tuple[list[ResourceRef], int]:
-        """Erase retrievals, and their queries elsewhere; say which, and how many outcomes."""
-        await self._retrievals.flush()
-        found = [one async for one in self.records.retrievals(namespace, subject, shown)]
+        """Erase retrievals, and their queries elsewhere; say which, and of how many outcomes.
+
+        ``about``: also other texts of which it is true.
+        """
+        retrievals = list(found.values())
+        retrieval_ids = [one.payload["retrieval_id"] for one in retrievals]
         changed = 0
-        async for outcome in self._outcomes(namespace, subject, found):
+        async for outcome in self._outcomes(namespace, retrieval_ids, about):
             emptied = {"query": "", "note": ""}
             changed += await self._store.update(OUTCOMES, namespace, outcome.id, set=emptied)
-        async for stats in self._stats(namespace, subject, found):
-            await self._store.delete(CONTEXT_STATS, namespace, [IdIn((stats.id,))])
-        for start in range(0, len(found), _AT_ONCE):
-            points = tuple(one.id for one in found[start : start + _AT_ONCE])
+        queries = {folded(one.payload["query"]) for one in retrievals} - {""}
+        if queries or about:
+            stats = scan(self._store, CONTEXT_STATS, namespace, [], payload=("query",))
+            async for one in stats:
+                query = one.payload.get("query", "")
+                if folded(query) in queries or (about is not None and about(query)):
+                    await self._store.delete(CONTEXT_STATS, namespace, [IdIn((one.id,))])
+        for start in range(0, len(retrievals), _AT_ONCE):
+            points = tuple(one.id for one in retrievals[start : start + _AT_ONCE])
             await self._store.delete(RETRIEVALS, namespace, [IdIn(points)])
             self._retrievals.drop(points)
-        kind = ResourceKind.RETRIEVAL
-        return [ResourceRef(kind, one.payload["retrieval_id"]) for one in found], changed
+        return [ResourceRef(ResourceKind.RETRIEVAL, one) for one in retrieval_ids], changed
 
     async def _outcomes(
-        self, namespace: str, subject: str, retrievals: Sequence[Record]
+        self, namespace: str, retrieval_ids: Sequence[str], about: About | None
     ) -> AsyncIterator[Record]:
-        """The outcomes of other records that mention the subject or are of these retrievals."""
-        named = {one.payload["retrieval_id"] for one in retrievals}
-        is_mentioned = mentions(subject)
-        keys = ("query", "note", "retrieval_id")
-        async for record in scan(self._store, OUTCOMES, namespace, [], payload=keys):
-            text = f"{record.payload.get('query', '')}\n{record.payload.get('note', '')}"
-            if text != "\n" and (record.payload.get("retrieval_id") in named or is_mentioned(text)):
-                yield record
+        """Outcomes with a text that are of these retrievals, or for which ``about`` is true."""
+        for start in range(0, len(retrieval_ids), _AT_ONCE):
+            theirs = [AnyOf("retrieval_id", tuple(retrieval_ids[start : start + _AT_ONCE]))]
+            async for record in scan(self._store, OUTCOMES, namespace, theirs, payload=_READ):
+                if _text_of(record):
+                    yield record
+        if about is not None:
+            async for record in scan(self._store, OUTCOMES, namespace, [], payload=_READ):
+                if about(_text_of(record)):
+                    yield record
 
-    async def _stats(
-        self, namespace: str, subject: str, retrievals: Sequence[Record]
-    ) -> AsyncIterator[Record]:
-        """The context stats of the queries of these retrievals, or that mention the subject."""
-        queries = {folded(one.payload["query"]) for one in retrievals}
-        is_mentioned = mentions(subject)
-        async for record in scan(self._store, CONTEXT_STATS, namespace, [], payload=("query",)):
-            query = record.payload.get("query", "")
-            if folded(query) in queries or is_mentioned(query):
-                yield record
+
+def _text_of(outcome: Record) -> str:
+    return "\n".join(filter(None, (outcome.payload.get(key) for key in _TEXTS)))

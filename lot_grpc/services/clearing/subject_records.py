@@ -7,7 +7,7 @@ events and outcomes, belongs to the subject too.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.ids import ResourceRef
@@ -21,6 +21,7 @@ from lot_grpc.services.resource_spec import Place, ResourceSpec
 from lot_grpc.services.scanning import scan
 
 _AT_ONCE = 200
+_READ = ("retrieval_id", "query")
 
 
 class SubjectRecords:
@@ -46,22 +47,20 @@ class SubjectRecords:
                     if named_for(subject, record.payload[spec.id_key]):
                         yield spec, record
 
-    async def retrievals(
-        self, namespace: str, subject: str, shown: Sequence[str]
-    ) -> AsyncIterator[Record]:
-        """The retrievals that showed one of these (as ``kind/id``), or mention it; with query."""
-        keys = ("retrieval_id", "query")
-        found: set[str] = set()
+    async def showing(self, namespace: str, shown: Sequence[str]) -> dict[str, Record]:
+        """The retrievals that showed one of these (as ``kind/id``), by point, with their query."""
+        found: dict[str, Record] = {}
         for start in range(0, len(shown), _AT_ONCE):
             where = [AnyOf(SHOWN, tuple(shown[start : start + _AT_ONCE]))]
-            async for record in scan(self._store, RETRIEVALS, namespace, where, payload=keys):
-                if record.id not in found:
-                    found.add(record.id)
-                    yield record
-        is_mentioned = mentions(subject)
-        async for record in scan(self._store, RETRIEVALS, namespace, [], payload=keys):
-            if record.id not in found and is_mentioned(record.payload["query"]):
-                yield record
+            async for record in scan(self._store, RETRIEVALS, namespace, where, payload=_READ):
+                found[record.id] = record
+        return found
+
+    async def mentioning(self, namespace: str, subject: str) -> dict[str, Record]:
+        """The retrievals whose query mentions it, by point, with their query."""
+        about = mentions(subject)
+        retrievals = scan(self._store, RETRIEVALS, namespace, [], payload=_READ)
+        return {one.id: one async for one in retrievals if about(one.payload["query"])}
 
     async def places(self, namespace: str, subject: str) -> set[Place]:
         """Where all of them are."""
@@ -70,9 +69,9 @@ class SubjectRecords:
         async for spec, record in self.own(namespace, subject):
             places.add((spec.collection.name, record.id))
             shown.append(shown_key(spec.kind, record.payload[spec.id_key]))
-        async for record in self.retrievals(namespace, subject, shown):
-            places.add((RETRIEVALS, record.id))
-        return places
+        retrievals = {*await self.showing(namespace, shown)}
+        retrievals |= {*await self.mentioning(namespace, subject)}
+        return places | {(RETRIEVALS, point) for point in retrievals}
 
 
 def shown_key(kind: str, id: str) -> str:
