@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def _records(path: Path) -> Any:
 
 def _text(time: Timestamp | None) -> str:
     """A time as in the log, where texts sort like times; empty if there is none."""
-    return time.ToDatetime(tzinfo=UTC).isoformat(timespec="microseconds") if time else ""
+    return f"{time.ToDatetime().isoformat(timespec='microseconds')}Z" if time else ""
 
 
 def _fits(

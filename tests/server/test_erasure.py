@@ -90,9 +90,9 @@ async def test_a_cleared_namespace_leaves_no_byte(tmp_path: Path) -> None:
         await lot.on("another").memories.CreateMemory(memory={"content": "stays"}, memory_id="x")
         traces = await vectors(lot, marker)
         namespace = lot.namespace
-    assert len(traces) > 3
+    assert len(traces) >= 3
     before = {one.partition("/")[0] for one in files_with(folder, [marker.encode()])}
-    assert {"patterns", "memories", "requests", "retrievals", "context_stats"} <= before
+    assert {"patterns", "memories", "retrievals", "context_stats"} <= before
     async with on_disk(folder) as lot:
         await lot.admin.ClearNamespace(namespace=namespace, confirm_namespace=namespace)
         assert not list((await lot.admin.ListNamespaces()).namespaces)[1:]
