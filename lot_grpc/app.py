@@ -195,7 +195,7 @@ async def _start(
     if theirs:
         asking = certificates.credentials(client_certificates=True)
         client_address = _bound(theirs, server.listen(theirs, asking))
-    asks = settings.tls.client_ca is not None and not theirs
+    asks = settings.tls.requires_certificates
     port = await server.start(own, certificates.credentials(client_certificates=asks))
     return _bound(own, port), client_address
 

@@ -11,8 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from lot_grpc.domain.access import ANONYMOUS, Principal
 
@@ -31,8 +30,7 @@ class Work:
         """How many callers are waiting for it. Housekeeping counts as its own caller."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Whom work is done for: what it may be bound to.
 
     Attributes:

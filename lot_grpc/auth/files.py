@@ -115,12 +115,16 @@ class WatchedFile(Generic[T]):
         except FileError as error:
             if self._problem != (problem := str(error)):
                 self._problem = problem
-                _log.error(f"{self._what} cannot be used; what was read before stays", why=problem)
+                _log.error(
+                    "a file cannot be used, the last good state stays",
+                    what=self._what,
+                    why=problem,
+                )
             return False
         if changed:
-            _log.info(f"{self._what} was read anew", path=str(self._path))
+            _log.info("read a changed file", what=self._what, path=str(self._path))
         elif self._problem:
-            _log.info(f"{self._what} can be used again", path=str(self._path))
+            _log.info("a file can be used again", what=self._what, path=str(self._path))
         self._problem = ""
         return changed
 

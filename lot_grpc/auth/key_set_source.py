@@ -163,8 +163,11 @@ class UrlKeys:
         except FileError as error:
             if self._problem != str(error):
                 self._problem = str(error)
-                stay = "those read before stay" if self.keys else "no token can be verified"
-                _log.error(f"the issuer's keys cannot be read; {stay}", why=str(error))
+                _log.error(
+                    "the issuer's keys cannot be read",
+                    why=str(error),
+                    effect="the last ones stay" if self.keys else "no token can be verified",
+                )
             return
         if self._problem:
             _log.info("the issuer's keys can be read again", url=self._url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -107,10 +106,12 @@ class Endpoint:
         For calls that send no secret: a running server may still use a certificate from before
         its file was replaced.
         """
-        from lot_grpc.addresses import split_address
-
         if not self.pinned:
             return self
+        import ssl
+
+        from lot_grpc.addresses import split_address
+
         shown: bytes | None = self.roots
         with suppress(OSError):  # that it cannot be reached is told by the call
             shown = ssl.get_server_certificate(split_address(self.target), timeout=2).encode()

@@ -66,7 +66,11 @@ class Principal:
 
     def role_in(self, namespace: str) -> Role | None:
         """The role in a namespace; None if it may do nothing there."""
-        return max((one.role for one in self.grants if one.covers(namespace)), default=None)
+        found: Role | None = None
+        for one in self.grants:  # every call does it, and `max` takes three times as long
+            if one.covers(namespace) and (found is None or one.role > found):
+                found = one.role
+        return found
 
     @property
     def server_role(self) -> Role | None:

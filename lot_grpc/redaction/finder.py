@@ -81,13 +81,25 @@ class SecretFinder:
         numbers = set(self._always)
         for word in self._words.found(raw):
             numbers.update(self._rules_of[word])
-        found: list[Finding] = []
-        for number in sorted(numbers):
+        found: list[tuple[int, int, int]] = []
+        for number in numbers:
             rule = self._rules[number]
             for match, secret in rule.pattern.spans(raw):
                 if _is_secret(rule, raw[slice(*match)], raw[slice(*secret)]):
-                    _add(found, Finding(*secret, rule.name))
-        return sorted(found)
+                    found.append((*secret, number))
+        return [Finding(start, end, self._rules[n].name) for start, end, n in _merged(found)]
+
+
+def _merged(found: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Spans in order; those that overlap as one, with the number of the first rule."""
+    merged: list[tuple[int, int, int]] = []
+    for start, end, number in sorted(found):
+        if merged and start < merged[-1][1]:
+            first, last, other = merged[-1]
+            merged[-1] = first, max(last, end), min(other, number)
+        else:
+            merged.append((start, end, number))
+    return merged
 
 
 def _encoded(text: str) -> bytes:
@@ -103,14 +115,6 @@ def _is_secret(rule: Rule, match: bytes, secret: bytes) -> bool:
         return True
     text = secret.decode(errors="replace")
     return entropy(text) >= rule.entropy and (not rule.check or CHECKS[rule.check](text))
-
-
-def _add(found: list[Finding], new: Finding) -> None:
-    """Add a finding; those it overlaps become one with it, by the name of the first rule."""
-    for old in [one for one in found if one.start < new.end and new.start < one.end]:
-        found.remove(old)
-        new = Finding(min(old.start, new.start), max(old.end, new.end), old.rule)
-    found.append(new)
 
 
 def _without(raw: bytes, findings: Sequence[Finding], *, cut: bool) -> bytes:

@@ -27,23 +27,26 @@ _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 
 def authentication(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Finds out who calls, before anything is spent on the call."""
-    authenticator = around.guards.authenticator
+    authenticator, certificates = around.guards.authenticator, around.guards.certificates
     if authenticator is None:
         return handler
 
     async def authenticated(call: Call) -> Any:
-        call.principal = await authenticator.authenticate(credentials_of(call.context))
+        credentials = credentials_of(call.context, certificates=certificates)
+        call.principal = await authenticator.authenticate(credentials)
         return await handler(call)
 
     return authenticated
 
 
-def credentials_of(context: Context) -> Credentials:
+def credentials_of(context: Context, *, certificates: bool) -> Credentials:
     """What the caller sent to say who it is."""
-    values = [value for key, value in context.invocation_metadata() or () if key == _AUTHORIZATION]
-    texts = [value if isinstance(value, str) else "" for value in values]
-    names = context.auth_context().get(_ALTERNATIVE_NAME, ())
-    return Credentials(tuple(texts), tuple(name.decode("utf-8", "replace") for name in names))
+    texts = []
+    for key, value in context.invocation_metadata() or ():
+        if key == _AUTHORIZATION:
+            texts.append(value if isinstance(value, str) else "")
+    names = context.auth_context().get(_ALTERNATIVE_NAME, ()) if certificates else ()
+    return Credentials(tuple(texts), tuple([name.decode("utf-8", "replace") for name in names]))
 
 
 def authorization(method: Method, handler: Handler, around: Surroundings) -> Handler:
@@ -54,20 +57,21 @@ def authorization(method: Method, handler: Handler, around: Surroundings) -> Han
     rule = method.rule
     if around.guards.authenticator is None or rule is None:
         return handler
+    whole = rule.scope == access_pb2.ACCESS_SCOPE_SERVER
 
     def admit(call: Call, request: Any) -> None:
-        request.namespace = call.namespace = request.namespace or call.principal.namespace
-        everywhere = rule.scope == access_pb2.ACCESS_SCOPE_SERVER or bool(
-            rule.server_if and getattr(request, rule.server_if)
-        )
-        call.authorize = partial(
-            authorize, method.name, rule, call.namespace, everywhere=everywhere
-        )
-        call.authorize(call.principal)
+        principal = call.principal
+        if not request.namespace:
+            request.namespace = principal.namespace
+        namespace = call.namespace = request.namespace
+        everywhere = whole or bool(rule.server_if and getattr(request, rule.server_if))
+        authorize(method.name, rule, namespace, everywhere, principal)
+        if method.streaming:
+            call.authorize = partial(authorize, method.name, rule, namespace, everywhere)
         for named in getattr(request, rule.also_reads) if rule.also_reads else ():
-            if not call.principal.may_read(named):
+            if not principal.may_read(named):
                 raise NamespaceDeniedError(named)
-        work_for(call.principal, call.namespace)
+        work_for(principal, namespace)
 
     async def authorized(call: Call) -> Any:
         if method.client_streaming:
@@ -81,7 +85,11 @@ def authorization(method: Method, handler: Handler, around: Surroundings) -> Han
 
 
 def authorize(
-    method: str, rule: Rule, namespace: str, principal: Principal, *, everywhere: bool
+    method: str,
+    rule: Rule,
+    namespace: str,
+    everywhere: bool,
+    principal: Principal,
 ) -> None:
     """Refuse a call that a principal may not make. ``everywhere``: it needs a grant on ``*``.
 
@@ -114,9 +122,11 @@ async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None
         for call in list(streams()):
             if call.principal is ANONYMOUS:  # health, which needs no credentials
                 continue
+            await asyncio.sleep(0)  # many streams must not block other calls
             try:
+                sent = credentials_of(call.context, certificates=guards.certificates)
                 async with asyncio.timeout(guards.recheck_seconds):
-                    found = await guards.authenticator.authenticate(credentials_of(call.context))
+                    found = await guards.authenticator.authenticate(sent)
                 if call.authorize is not None:
                     call.authorize(found)
             except Exception as error:  # noqa: BLE001 - whatever it is: nothing shows that it may

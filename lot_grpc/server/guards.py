@@ -39,9 +39,18 @@ class AuditLog(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """The guards of one server. An open stream is checked again every ``recheck_seconds``."""
+    """The guards of one server.
+
+    Attributes:
+        authenticator: Tells who calls.
+        certificates: Whether it is given the names in clients' certificates; reading them takes
+            several microseconds a call.
+        audit: Records who did what.
+        recheck_seconds: An open stream is checked again this often.
+    """
 
     authenticator: Authenticator | None = None
+    certificates: bool = True
     audit: AuditLog | None = None
     recheck_seconds: float = RECHECK_SECONDS
     secrets: SecretFinder | None = None

@@ -7,6 +7,7 @@ cursors and filters.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -25,8 +26,9 @@ from lot_grpc.server.surroundings import Surroundings
 MOST_NOTICES: Final = 50
 """Fields that are named each; a last notice counts the rest."""
 
-_THREAD_BYTES: Final = 64 * 1024
-"""Larger requests are searched in a thread: a MiB takes some 10 ms."""
+_THREAD_BYTES: Final = 16 * 1024
+"""Larger requests are searched in a thread: a MiB takes some 10 ms, or a second if it is nothing
+but secrets."""
 
 _RULES: Any = vars(validate_pb2)["field"]
 _IDENTIFIERS: Final = frozenset(
@@ -270,6 +272,7 @@ class _Walk:
 
     def map(self, entries: Any, path: Path, plan: Plan | None, limit: int) -> None:
         """A map of texts (``plan`` is None), or of messages."""
+        counts: Counter[str] = Counter()
         for key in list(entries):
             at = (path, subscript(self._finder.redact(key)[0]))
             value = entries[key]
@@ -280,17 +283,20 @@ class _Walk:
                 value, rules = self._finder.redact_member(key, value, limit)
                 if self.add(rules, at):
                     entries[key] = value
-            self.key(entries, key, at)
+            self.key(entries, key, at, counts)
 
-    def key(self, entries: Any, key: str, at: Path) -> None:
-        """A key of a map or Struct: its entry moves to the redacted one."""
+    def key(self, entries: Any, key: str, at: Path, counts: Counter[str]) -> None:
+        """A key of a map or Struct: its entry moves to the redacted one.
+
+        ``counts``: how many keys became the same; each gets a number, so that no value is lost.
+        """
         made, rules = self._finder.redact(key)
         if not self.add(rules, at):
             return
-        number, free = 1, made
-        while free in entries:  # another key with a secret: both values stay
-            number += 1
-            free = f"{made} {number}"
+        free = made
+        while free in entries:
+            counts[made] += 1
+            free = f"{made} {counts[made] + 1}"
         if isinstance(entries[key], Message):
             entries[free].CopyFrom(entries[key])
         else:
@@ -317,13 +323,14 @@ class _Walk:
 
     def struct(self, fields: Any, path: Path) -> None:
         """The members of an object."""
+        counts: Counter[str] = Counter()
         for key in list(fields):
             at = (path, member(self._finder.redact(key)[0]))
             if fields[key].HasField("string_value"):
                 self.member(fields[key], key, at)
             else:
                 self.value(fields[key], at, "Value")
-            self.key(fields, key, at)
+            self.key(fields, key, at, counts)
 
     def member(self, value: Any, key: str, path: Path) -> None:
         """A text under a key, which may show what it is."""

@@ -52,5 +52,8 @@ class Exposition:
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """The metrics in a format that ``accept`` names, and its content type."""
-        encode, content_type = choose_encoder(accept)
+        try:
+            encode, content_type = choose_encoder(accept)
+        except Exception:  # noqa: BLE001 - it fails at versions that are no numbers
+            encode, content_type = choose_encoder("")
         return encode(self._registry), content_type

@@ -94,7 +94,7 @@ class Gauge(Metric):
         with self._lock:
             if labels not in self._values:
                 labels = self._admitted(labels, len(self._values))
-            self._values[labels] = value
+            self._values[labels] = float(value)  # not a bool, which is no number in OTLP
 
     def follow(self, owner: T, read: Callable[[T], float]) -> None:
         """Let ``read`` tell the value, for as long as ``owner`` lives. Only without labels.

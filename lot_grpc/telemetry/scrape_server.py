@@ -44,7 +44,7 @@ class ScrapeServer:
         self._refresh = refresh
         self._calls_loop = asyncio.get_running_loop()
         self._exposition = Exposition()
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="lot-metrics", daemon=True)
         self._connections: dict[asyncio.Task[None], None] = {}
         self._stop = asyncio.Event()
@@ -64,18 +64,20 @@ class ScrapeServer:
                 f"cannot serve metrics on {host}:{port}: {error.strerror or error}; choose another "
                 "LOT_METRICS_ADDRESS, or leave it empty"
             ) from error
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
         bound: int = self._socket.getsockname()[1]
         return bound
 
     async def close(self) -> None:
         """Stop listening and close the connections."""
-        if self._thread.is_alive():
+        if self._loop is not None:
             with suppress(RuntimeError):  # it has just ended
                 self._loop.call_soon_threadsafe(self._stop.set)
             await asyncio.to_thread(self._thread.join, _JOIN_SECONDS)
 
     def _run(self) -> None:
+        assert self._loop is not None
         try:
             self._loop.run_until_complete(self._serve())
         except Exception as error:  # noqa: BLE001 - the service goes on without metrics

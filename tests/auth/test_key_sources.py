@@ -57,10 +57,7 @@ async def test_a_file_is_read_anew_when_it_changes(tmp_path, monkeypatch):
     path.write_bytes(b"{")
     with structlog.testing.capture_logs() as log:
         assert await found(source, "k2")
-    assert (
-        log[0]["event"]
-        == "the file of the issuer's keys cannot be used; what was read before stays"
-    )
+    assert log[0]["event"] == "a file cannot be used, the last good state stays"
     assert len(await source.load()) == 1
     await source.close()
 
@@ -131,9 +128,7 @@ async def test_without_any_keys_a_token_cannot_be_verified(issuer, keys):
             with pytest.raises(AuthUnavailableError):
                 await found(keys)
     assert issuer.asked == 1
-    assert [one["event"] for one in log] == [
-        "the issuer's keys cannot be read; no token can be verified"
-    ]
+    assert [one["event"] for one in log] == ["the issuer's keys cannot be read"]
     assert log[0]["why"] == f"{issuer.url} returned 503"
 
 
@@ -163,9 +158,7 @@ async def test_if_the_issuer_fails_the_last_keys_stay_and_it_is_said_once(
             assert await found(keys)
     assert issuer.asked == 4
     assert keys.keys is before
-    assert [one["event"] for one in log] == [
-        "the issuer's keys cannot be read; those read before stay"
-    ]
+    assert [one["event"] for one in log] == ["the issuer's keys cannot be read"]
     issuer.status, issuer.content, issuer.headers = good.status, good.content, {}
     with structlog.testing.capture_logs() as log:
         await keys.refresh()

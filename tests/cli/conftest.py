@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
@@ -40,3 +41,11 @@ def fake() -> Iterator[Fake]:
     server = Fake()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def key_file(tmp_path: Path, monkeypatch) -> Path:
+    """Where the settings have the key file; it is not there yet."""
+    found = tmp_path / "keys.json"
+    monkeypatch.setenv("LOT_AUTH_KEYS", str(found))
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -16,13 +15,6 @@ from tests.auth.issuer import Issuer, issuing, key_set
 from tests.auth.keys import add_key, change_key
 
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture
-def path(tmp_path: Path, monkeypatch) -> Path:
-    found = tmp_path / "keys.json"
-    monkeypatch.setenv("LOT_AUTH_KEYS", str(found))
-    return found
 
 
 @pytest.fixture
@@ -48,42 +40,42 @@ async def test_without_authentication_there_is_nothing_to_check():
 # --- keys -------------------------------------------------------------------------------------
 
 
-async def test_a_good_key_file_is_counted(path):
-    add_key(path)
-    add_key(path, name="second", expire_time=NOW + timedelta(days=3))
-    add_key(path, name="third")
-    change_key(path, "third", revoke_time=NOW)
+async def test_a_good_key_file_is_counted(key_file):
+    add_key(key_file)
+    add_key(key_file, name="second", expire_time=NOW + timedelta(days=3))
+    add_key(key_file, name="third")
+    change_key(key_file, "third", revoke_time=NOW)
     assert await only_check() == (
         True,
-        f"{path}: 2 valid, 1 revoked; within 7 days expire: second",
+        f"{key_file}: 2 valid, 1 revoked; within 7 days expire: second",
     )
 
 
-async def test_a_file_without_a_valid_key_fails_the_check_and_not_the_start(path):
-    add_key(path)
-    change_key(path, "planner", expire_time=NOW - timedelta(days=1))
+async def test_a_file_without_a_valid_key_fails_the_check_and_not_the_start(key_file):
+    add_key(key_file)
+    change_key(key_file, "planner", expire_time=NOW - timedelta(days=1))
     ok, detail = await only_check()
     assert not ok
-    assert detail.startswith(f"{path}: 1 expired; every key would be refused")
+    assert detail.startswith(f"{key_file}: 1 expired; every key would be refused")
     assert make_authenticator(load_settings()) is not None
-    path.write_text('{"version": 1}')
+    key_file.write_text('{"version": 1}')
     ok, detail = await only_check()
     assert not ok
-    assert f"{path}: empty; every key would be refused" in detail
+    assert f"{key_file}: empty; every key would be refused" in detail
 
 
 @pytest.mark.parametrize(
     ("harm", "text"),
     [
-        (lambda path: path.unlink(), "cannot be read: No such file"),
-        (lambda path: path.chmod(0o644), "is open to others"),
-        (lambda path: path.chmod(0o620), "can be written by others"),
-        (lambda path: path.write_text("{"), "is not a valid key file"),
+        (lambda file: file.unlink(), "cannot be read: No such file"),
+        (lambda file: file.chmod(0o644), "is open to others"),
+        (lambda file: file.chmod(0o620), "can be written by others"),
+        (lambda file: file.write_text("{"), "is not a valid key file"),
     ],
 )
-async def test_a_file_that_cannot_be_used_fails_the_check_and_the_start(path, harm, text):
-    add_key(path)
-    harm(path)
+async def test_a_file_that_cannot_be_used_fails_the_check_and_the_start(key_file, harm, text):
+    add_key(key_file)
+    harm(key_file)
     ok, detail = await only_check()
     assert not ok
     assert text in detail

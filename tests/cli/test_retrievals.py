@@ -24,6 +24,7 @@ def made(number: int, query: str = "deploy it") -> pb.Retrieval:
     one = pb.Retrieval(
         retrieval_id=f"r-{number}",
         method=pb.RETRIEVAL_METHOD_RECALL_PATTERNS,
+        principal="planner",
         query=query,
         ranking=outcome_pb2.RANKING_BALANCED,
         limit=5,
@@ -105,6 +106,7 @@ def test_one_is_shown_with_its_items_their_scores_and_its_outcomes(runner, addre
     shown = ran(runner, address, "r-2").stdout
     rows = rows_of(shown)
     assert (rows["query"], rows["ranking"], rows["limit"]) == ("deploy it", "balanced", "5")
+    assert rows["principal"] == "planner"
     table = [line.split() for line in shown.splitlines() if line.split()[:1] == ["pattern"]]
     assert table == [
         ["pattern", "0.50", "0.25", "success", "abc", "p"],

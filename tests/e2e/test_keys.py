@@ -91,12 +91,12 @@ def test_a_server_goes_on_with_what_it_read_and_does_not_start_without(serve, da
     server = serve(data, keys.settings)
     content = file.read_bytes()
     file.write_bytes(content[:50])
-    wait_for(lambda: "the key file cannot be used; what was read before stays" in server.logged())
+    wait_for(lambda: "a file cannot be used, the last good state stays" in server.logged())
     assert saved(server, text) == ""
     file.write_bytes(content)
-    wait_for(lambda: "the key file can be used again" in server.logged())
+    wait_for(lambda: "a file can be used again" in server.logged())
     assert server.stop() == 0
-    assert server.logged().count("the key file cannot be used") == 1
+    assert server.logged().count("a file cannot be used") == 1
     file.chmod(0o644)
     for command in ("serve", "check"):
         ran = run(data, command, settings=keys.settings)
@@ -134,7 +134,26 @@ def test_tokens_and_keys_are_accepted_side_by_side(serve, data, keys):
         assert saved(server, other) == "CREDENTIALS_INVALID"
         assert server.stop() == 0
     log = server.logged()
-    assert "the issuer's keys cannot be read; no token can be verified" in log
+    assert "the issuer's keys cannot be read" in log
     assert "for another audience" in log
     for part in (*token.split("."), *other.split(".")[1:]):
         assert part not in log
+
+
+def test_a_check_asks_the_issuer_and_nobody_else(data, keys):
+    keys.create("planner")
+    with issuing() as issuer:
+        settings = keys.settings | {
+            "LOT_OIDC_ISSUER": ISSUER,
+            "LOT_OIDC_AUDIENCE": AUDIENCE,
+            "LOT_OIDC_JWKS": issuer.url,
+        }
+        ran = run(data, "check", settings=settings)
+        assert ran.code == 0, ran.stdout
+        assert "1 valid" in ran.stdout
+        assert f"1 key of {ISSUER} at {issuer.url}" in ran.stdout
+        assert "except for the tokens at 127.0.0.1; nothing needed it" in ran.stdout
+        issuer.status = 500
+        ran = run(data, "check", settings=settings)
+    assert ran.code == 1
+    assert f"{issuer.url} returned 500; until it can be read, no token is accepted" in ran.stdout

@@ -210,6 +210,7 @@ TELL_MODULES = """
 
 NOT_FOR_SERVING = {
     "PIL",
+    "cryptography",
     "fastembed",
     "httpx",
     "huggingface_hub",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -19,23 +18,23 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lot_grpc.testing.certificates import Authority
-from tests.e2e.conftest import Secured, Serve
+from tests.e2e.conftest import Serve
 from tests.e2e.process import PATIENCE, Ran, run, wait_for
 
-BESIDE = Path(sys.executable).parent
+GRPCURL = Path(sys.executable).with_name("grpcurl")
 DAY = timedelta(days=1)
 
 needs_grpcurl = pytest.mark.skipif(
-    shutil.which("grpcurl", path=str(BESIDE)) is None, reason="needs grpcurl beside the interpreter"
+    not GRPCURL.exists(), reason="needs grpcurl beside the interpreter"
 )
 
 
-def grpcurl(secured: Secured, address: str, *options: str) -> Ran:
-    """CheckReady, by a client that knows no more than its options."""
+def grpcurl(folder: Path, address: str, *options: str) -> Ran:
+    """CheckReady, by a client that knows no more than its options; their files are in a folder."""
     method = "lot.v1.AdminService/CheckReady"
     done = subprocess.run(
-        [BESIDE / "grpcurl", "-max-time", "60", *options, address, method],
-        cwd=secured.folder,
+        [GRPCURL, "-max-time", "60", *options, address, method],
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -48,13 +47,13 @@ def grpcurl(secured: Secured, address: str, *options: str) -> Ran:
 def test_grpcurl_needs_the_authority_and_the_right_name(secured):
     address = secured.served.address
     (secured.folder / "stranger.pem").write_bytes(Authority("a stranger").pem)
-    assert json.loads(grpcurl(secured, address, "-cacert", "ca.pem").stdout)["ready"]
+    assert json.loads(grpcurl(secured.folder, address, "-cacert", "ca.pem").stdout)["ready"]
     for options, why in (
         (["-cacert", "stranger.pem"], "certificate signed by unknown authority"),
         (["-cacert", "ca.pem", "-servername", "elsewhere.test"], "elsewhere.test"),
         (["-plaintext"], ""),
     ):
-        failed = grpcurl(secured, address, *options)
+        failed = grpcurl(secured.folder, address, *options)
         assert failed.code != 0
         assert why in failed.stderr
 
@@ -68,11 +67,11 @@ def test_grpcurl_needs_a_good_client_certificate_where_one_is_required(secured):
     late.write(folder, "late")
     trusting = ["-cacert", "ca.pem"]
     own = [*trusting, "-cert", "agent.pem", "-key", "agent.key"]
-    assert json.loads(grpcurl(secured, address, *own).stdout)["ready"]
-    assert grpcurl(secured, address, *trusting).code != 0
+    assert json.loads(grpcurl(secured.folder, address, *own).stdout)["ready"]
+    assert grpcurl(secured.folder, address, *trusting).code != 0
     for name in ("foreign", "late"):
         shown = [*trusting, "-cert", f"{name}.pem", "-key", f"{name}.key"]
-        assert grpcurl(secured, address, *shown).code != 0
+        assert grpcurl(secured.folder, address, *shown).code != 0
 
 
 def tls(folder: Path, authority: Authority, **options: Any) -> dict[str, str]:
@@ -93,12 +92,18 @@ def test_a_certificate_is_renewed_while_a_stream_is_open(serve: Serve, data, tmp
         watch = stub.Watch(health_pb2.HealthCheckRequest())
         assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
 
-        renewed = authority.issue("lot.example.test")
+        successor = Authority("its successor")
+        renewed = successor.issue("lot.example.test")
         renewed.write(tmp_path, "server")
         wait_for(lambda: "reloaded certificates" in served.logged())  # without any caller
         shown = ssl.get_server_certificate(address, timeout=60)
         assert shown.encode() == renewed.certificate
         assert shown != first
+        if GRPCURL.exists():
+            for trusted, code in ((authority, 1), (successor, 0)):
+                (tmp_path / "ca.pem").write_bytes(trusted.pem)
+                trusting = ["-cacert", "ca.pem", "-servername", "lot.example.test"]
+                assert grpcurl(tmp_path, served.address, *trusting).code == code
 
         (tmp_path / "server.key").write_text("broken")
         wait_for(lambda: "cannot use the changed certificates" in served.logged())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from lot_grpc.embedding.cache import VectorCache, key_of
+from lot_grpc.domain.access import ANONYMOUS, Principal
+from lot_grpc.embedding.cache import VectorCache, key_of, pair_key_of
 from lot_grpc.embedding.model import Encoded
+from lot_grpc.work import begin_work, work_for
 
 ONE = Encoded(np.array([1.0], dtype=np.float32), truncated=False)
 
@@ -43,3 +45,16 @@ def test_a_long_text_and_the_text_of_its_hash_are_apart():
     *_, digest = key_of("query", "a" * 9999)
     assert isinstance(digest, bytes)
     assert key_of("query", digest.decode("latin-1")) != key_of("query", "a" * 9999)
+
+
+def test_callers_of_another_namespace_have_other_keys():
+    def keys(principal: Principal, namespace: str) -> set[object]:
+        work_for(principal, namespace)
+        return {key_of("query", "a"), key_of("query", "a" * 9999), pair_key_of("a", "b")}
+
+    known = Principal("key:k", "k", ())
+    everyone = [keys(known, "n"), keys(known, "m"), keys(known, ""), keys(ANONYMOUS, "")]
+    begin_work(background=True)
+    assert len(set().union(*everyone)) == 12
+    assert {key_of("query", "a")} < everyone[-1]
+    assert keys(Principal("key:l", "l", ()), "n") == everyone[0]

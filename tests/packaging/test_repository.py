@@ -155,6 +155,12 @@ def test_the_image_does_not_run_as_root():
     assert "HEALTHCHECK" in text
 
 
+def test_the_image_switches_no_protection_off():
+    text = (ROOT / "Dockerfile").read_text()
+    commands = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    assert not [line for line in commands if "_ALLOW_" in line]
+
+
 def test_stopping_the_container_waits_longer_than_the_drain():
     grace = int(services()["lot-grpc"]["stop_grace_period"].removesuffix("s"))
     assert grace > settings.ServerSettings().drain_seconds

@@ -86,6 +86,14 @@ def test_of_overlapping_secrets_nothing_stays_and_the_special_rule_gives_the_nam
     assert rules == ["github_token"]
 
 
+def test_a_text_of_nothing_but_secrets_is_redacted_too():
+    begun = "-----BEGIN " + " ".join(("PRIVATE", "KEY-----")) + "\n" + "A" * 80 + "\n-"
+    for text, mark in ((begun, "[REDACTED:private_key]-"), ("password=a1b2c3! ", "password=")):
+        redacted, rules = FINDER.redact(text * 10_000)
+        assert len(rules) == redacted.count("[REDACTED:") == 10_000
+        assert redacted.count(mark) == 10_000
+
+
 def test_what_is_kept_around_a_secret():
     assert FINDER.redact("redis://:s3cr3tWord@cache:6379/0")[0] == (
         "redis://:[REDACTED:url_password]@cache:6379/0"

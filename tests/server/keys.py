@@ -18,6 +18,11 @@ def principal(name: str, *grants: str, namespace: str | None = None) -> Principa
     return Principal(f"key:{name}", name, tuple(parsed), own)
 
 
+def metadata_of(key: str) -> tuple[tuple[str, str], ...]:
+    """What a caller with a key sends."""
+    return (("authorization", f"Bearer {key}"),)
+
+
 class Keys:
     """An ``Authenticator`` whose keys are the names of principals.
 

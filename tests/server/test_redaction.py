@@ -119,6 +119,15 @@ async def test_keys_with_secrets_are_redacted_and_none_is_lost(lot: Lot):
     assert KEY not in str(created)
 
 
+async def test_of_many_keys_with_secrets_none_is_lost(lot: Lot):
+    chance = random.Random(4)
+    fields = {keys.FIT["github_token"](chance): number for number in range(500)}
+    created = await lot.memories.CreateMemory(memory={"content": "c", "metadata": fields})
+    stored = created.memory.metadata
+    assert sorted(int(stored[key]) for key in stored) == list(range(500))
+    assert set(stored) == {MARK, *(f"{MARK} {number}" for number in range(2, 501))}
+
+
 async def test_tags_that_become_equal_are_one(lot: Lot):
     created = await lot.memories.CreateMemory(
         memory={"content": "c", "tags": [KEY, "other", OTHER]}

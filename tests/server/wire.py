@@ -20,6 +20,7 @@ from lot_grpc.pb.lot.v1 import (
     pattern_service_pb2_grpc,
 )
 from lot_grpc.server.build import LotServer, build_server
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
 
 PATTERNS = pattern_service_pb2.DESCRIPTOR.services_by_name["PatternService"]
@@ -60,7 +61,10 @@ class Wire:
 
 @asynccontextmanager
 async def wire(
-    patterns: object = None, episodes: object = None, **limits: Any
+    patterns: object = None,
+    episodes: object = None,
+    guards: Guards | None = None,
+    **limits: Any,
 ) -> AsyncIterator[Wire]:
     """Serve the given servicers; what is None has no methods."""
     log: list[dict[str, Any]] = []
@@ -68,6 +72,7 @@ async def wire(
         {PATTERNS: patterns or object(), EPISODES: episodes or object()},
         Limits(**limits),
         lambda record: log.append(dict(record)),
+        guards=guards,
     )
     port = await server.start("127.0.0.1:0")
     options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]

@@ -201,11 +201,11 @@ class _Evaluation:
 def _matches(matcher: Any, labels: Mapping[str, str]) -> bool:
     value, kind = labels.get(matcher.name, ""), str(matcher.op)
     if kind.endswith("NotEqual"):
-        return value != matcher.value
+        return bool(value != matcher.value)
     if kind.endswith("Equal"):
         return bool(value == matcher.value)
-    matched = re.fullmatch(matcher.value, value) is not None
-    return matched is not kind.endswith("NotRe")
+    matched = bool(re.fullmatch(matcher.value, value))
+    return not matched if kind.endswith("NotRe") else matched
 
 
 def _growth(points: list[tuple[float, float]]) -> float:

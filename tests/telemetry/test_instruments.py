@@ -48,7 +48,9 @@ def test_a_gauge_is_absent_until_it_is_set() -> None:
     assert gauge.values() == {}
     gauge.set(2, "one")
     gauge.set(1, "one")
+    gauge.set(True, "one")
     gauge.refresh()  # it follows nothing
+    assert type(gauge.values()["one",]) is float
     assert gauge.values() == {("one",): 1}
 
 

@@ -83,7 +83,7 @@ type AdminServiceClient interface {
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	// Import stores the records of an Export. Each message is acknowledged once it is stored; if
 	// interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-	// IMPORT_CONFLICT.
+	// IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportRequest, ImportResponse], error)
 	// Reindex embeds all records with another model while the server keeps serving the current one,
 	// then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes
@@ -340,7 +340,7 @@ type AdminServiceServer interface {
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	// Import stores the records of an Export. Each message is acknowledged once it is stored; if
 	// interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-	// IMPORT_CONFLICT.
+	// IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
 	Import(grpc.BidiStreamingServer[ImportRequest, ImportResponse]) error
 	// Reindex embeds all records with another model while the server keeps serving the current one,
 	// then switches. If cancelled or interrupted, it leaves the current vectors intact and resumes

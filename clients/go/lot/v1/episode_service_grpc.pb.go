@@ -39,8 +39,9 @@ const (
 //
 // EpisodeService records runs of tasks as they happen, and finds them again.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type EpisodeServiceClient interface {
 	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
 	// this ID), REQUEST_ID_REUSED.
@@ -232,8 +233,9 @@ func (c *episodeServiceClient) AnalyzeFailures(ctx context.Context, in *AnalyzeF
 //
 // EpisodeService records runs of tasks as they happen, and finds them again.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type EpisodeServiceServer interface {
 	// StartEpisode starts an episode. Errors: EPISODE_ID_IN_USE (an episode with other content has
 	// this ID), REQUEST_ID_REUSED.

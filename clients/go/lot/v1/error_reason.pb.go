@@ -47,8 +47,8 @@ const (
 	//	{ "reason": "REQUEST_MALFORMED", "domain": "lot.v1",
 	//	  "metadata": { "type": "lot.v1.SavePatternRequest" } }
 	ErrorReason_ERROR_REASON_REQUEST_MALFORMED ErrorReason = 3
-	// The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
-	// Restart the list without a token.
+	// The page token is damaged, or belongs to a call with other arguments or of another principal.
+	// Code INVALID_ARGUMENT. Restart the list without a token.
 	//
 	//	{ "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_PAGE_TOKEN_MISMATCH ErrorReason = 4

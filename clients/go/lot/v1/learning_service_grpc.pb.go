@@ -45,8 +45,9 @@ const (
 //
 // LearningService recommends what to do next, based on past episodes.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type LearningServiceClient interface {
 	// GetRecommendations returns the approach, tools and factors that worked for similar tasks.
 	GetRecommendations(ctx context.Context, in *GetRecommendationsRequest, opts ...grpc.CallOption) (*GetRecommendationsResponse, error)
@@ -296,8 +297,9 @@ func (c *learningServiceClient) ListRetrievals(ctx context.Context, in *ListRetr
 //
 // LearningService recommends what to do next, based on past episodes.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type LearningServiceServer interface {
 	// GetRecommendations returns the approach, tools and factors that worked for similar tasks.
 	GetRecommendations(context.Context, *GetRecommendationsRequest) (*GetRecommendationsResponse, error)

@@ -53,8 +53,9 @@ const (
 //
 // MemoryService stores knowledge that outlives a task, and the memory of sessions.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type MemoryServiceClient interface {
 	// CreateMemory stores a memory.
 	//
@@ -448,8 +449,9 @@ type MemoryService_WatchChangesClient = grpc.ServerStreamingClient[WatchChangesR
 //
 // MemoryService stores knowledge that outlives a task, and the memory of sessions.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+// values above the maximum are rejected.
 type MemoryServiceServer interface {
 	// CreateMemory stores a memory.
 	//

@@ -3102,7 +3102,8 @@ type ExtractPatternsRequest struct {
 	// Minimum number of distinct episodes per pattern: successes for SUCCESS, failures for FAILURE,
 	// successes of known duration for OPTIMIZATION. 0 means 3.
 	MinSamples int32 `protobuf:"varint,4,opt,name=min_samples,json=minSamples,proto3" json:"min_samples,omitempty"`
-	// Namespaces whose episodes are read; empty means only `namespace`.
+	// Namespaces whose episodes are read, in each of which the caller needs the role READER; empty
+	// means only `namespace`.
 	Namespaces []string `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
 	// Store nothing.
 	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`

@@ -44,8 +44,9 @@ const (
 //
 // PatternService stores what worked, and how well.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+// `page_size`: 0 means the default; values above the maximum are rejected.
 type PatternServiceClient interface {
 	// SavePattern stores a pattern, or counts a success for an existing one.
 	//
@@ -319,8 +320,9 @@ func (c *patternServiceClient) PrunePatterns(ctx context.Context, in *PrunePatte
 //
 // PatternService stores what worked, and how well.
 //
-// In every request `namespace` is the tenant; empty means `default`. No call reads across
-// namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+// In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+// authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+// `page_size`: 0 means the default; values above the maximum are rejected.
 type PatternServiceServer interface {
 	// SavePattern stores a pattern, or counts a success for an existing one.
 	//

@@ -200,7 +200,7 @@ class AdminServiceServicer(object):
     def Import(self, request_iterator, context):
         """Import stores the records of an Export. Each message is acknowledged once it is stored; if
         interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-        IMPORT_CONFLICT.
+        IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -28,8 +28,9 @@ if _version_not_supported:
 class EpisodeServiceStub(object):
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -103,8 +104,9 @@ class EpisodeServiceStub(object):
 class EpisodeServiceServicer(object):
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def StartEpisode(self, request, context):
@@ -283,8 +285,9 @@ def add_EpisodeServiceServicer_to_server(servicer, server):
 class EpisodeService(object):
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @staticmethod

@@ -34,8 +34,9 @@ GRPC_VERSION: str
 class LearningServiceStub:
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -109,8 +110,9 @@ class LearningServiceStub:
 class LearningServiceAsyncStub(LearningServiceStub):
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -180,8 +182,9 @@ class LearningServiceAsyncStub(LearningServiceStub):
 class LearningServiceServicer(metaclass=_abc_1.ABCMeta):
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod

@@ -33,8 +33,9 @@ if _version_not_supported:
 class MemoryServiceStub(object):
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -178,8 +179,9 @@ class MemoryServiceStub(object):
 class MemoryServiceServicer(object):
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def CreateMemory(self, request, context):
@@ -563,8 +565,9 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 class MemoryService(object):
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @staticmethod

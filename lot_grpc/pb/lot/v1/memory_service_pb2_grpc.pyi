@@ -34,8 +34,9 @@ GRPC_VERSION: str
 class MemoryServiceStub:
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -176,8 +177,9 @@ class MemoryServiceStub:
 class MemoryServiceAsyncStub(MemoryServiceStub):
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -314,8 +316,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """MemoryService stores knowledge that outlives a task, and the memory of sessions.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod

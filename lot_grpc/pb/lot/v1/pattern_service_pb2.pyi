@@ -1838,7 +1838,9 @@ class ExtractPatternsRequest(_message.Message):
     """Store nothing."""
     @_builtins.property
     def namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Namespaces whose episodes are read; empty means only `namespace`."""
+        """Namespaces whose episodes are read, in each of which the caller needs the role READER; empty
+        means only `namespace`.
+        """
 
     def __init__(
         self,

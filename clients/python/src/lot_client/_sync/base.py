@@ -21,6 +21,7 @@ from lot_client.pb.lot.v1.memory_service_pb2_grpc import MemoryServiceStub
 from lot_client.pb.lot.v1.pattern_service_pb2_grpc import PatternServiceStub
 from lot_client.requests import CHANNEL_OPTIONS, Requests, failed, is_safe
 from lot_client.retry import Attempts, RetryPolicy
+from lot_client.tracing import traced
 
 R = TypeVar("R", bound=Message)
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class BaseClient:
         self._deadline = deadline
         self._retry = retry or RetryPolicy()
         self._failed_calls = FailedCalls()
-        named = in_namespace(self._channel, namespace)
+        named = in_namespace(traced(self._channel), namespace)
         self.patterns = PatternServiceStub(named)
         self.episodes = EpisodeServiceStub(named)
         self.memories = MemoryServiceStub(named)

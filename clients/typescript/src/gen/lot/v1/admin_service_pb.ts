@@ -1476,7 +1476,7 @@ export const AdminService: GenService<{
   /**
    * Import stores the records of an Export. Each message is acknowledged once it is stored; if
    * interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-   * IMPORT_CONFLICT.
+   * IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
    *
    * @generated from rpc lot.v1.AdminService.Import
    */

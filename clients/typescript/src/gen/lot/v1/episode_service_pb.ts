@@ -1403,8 +1403,9 @@ export const TakeoverPolicySchema: GenEnum<TakeoverPolicy> = /*@__PURE__*/
 /**
  * EpisodeService records runs of tasks as they happen, and finds them again.
  *
- * In every request `namespace` is the tenant; empty means `default`. No call reads across
- * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+ * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+ * authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+ * values above the maximum are rejected.
  *
  * @generated from service lot.v1.EpisodeService
  */

@@ -60,8 +60,8 @@ export enum ErrorReason {
   REQUEST_MALFORMED = 3,
 
   /**
-   * The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
-   * Restart the list without a token.
+   * The page token is damaged, or belongs to a call with other arguments or of another principal.
+   * Code INVALID_ARGUMENT. Restart the list without a token.
    *
    *     { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
    *

@@ -27,8 +27,9 @@ export const file_lot_v1_learning_service: GenFile = /*@__PURE__*/
 /**
  * LearningService recommends what to do next, based on past episodes.
  *
- * In every request `namespace` is the tenant; empty means `default`. No call reads across
- * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+ * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+ * authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+ * values above the maximum are rejected.
  *
  * @generated from service lot.v1.LearningService
  */

@@ -861,8 +861,9 @@ export const DeleteMemoriesResponseSchema: GenMessage<DeleteMemoriesResponse> = 
 /**
  * MemoryService stores knowledge that outlives a task, and the memory of sessions.
  *
- * In every request `namespace` is the tenant; empty means `default`. No call reads across
- * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+ * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+ * authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+ * values above the maximum are rejected.
  *
  * @generated from service lot.v1.MemoryService
  */

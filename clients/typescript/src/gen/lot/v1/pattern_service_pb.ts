@@ -1860,7 +1860,8 @@ export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & 
   minSamples: number;
 
   /**
-   * Namespaces whose episodes are read; empty means only `namespace`.
+   * Namespaces whose episodes are read, in each of which the caller needs the role READER; empty
+   * means only `namespace`.
    *
    * @generated from field: repeated string namespaces = 5;
    */
@@ -2396,8 +2397,9 @@ export const LineageRelationSchema: GenEnum<LineageRelation> = /*@__PURE__*/
 /**
  * PatternService stores what worked, and how well.
  *
- * In every request `namespace` is the tenant; empty means `default`. No call reads across
- * namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+ * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+ * authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+ * `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.PatternService
  */

@@ -86,7 +86,7 @@ class AdminServiceStub:
     Import: _grpc.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]
     """Import stores the records of an Export. Each message is acknowledged once it is stored; if
     interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-    IMPORT_CONFLICT.
+    IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
     """
     Reindex: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]
     """Reindex embeds all records with another model while the server keeps serving the current one,
@@ -186,7 +186,7 @@ class AdminServiceAsyncStub(AdminServiceStub):
     Import: _aio.StreamStreamMultiCallable[_transfer_pb2.ImportRequest, _transfer_pb2.ImportResponse]  # type: ignore[assignment]
     """Import stores the records of an Export. Each message is acknowledged once it is stored; if
     interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-    IMPORT_CONFLICT.
+    IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
     """
     Reindex: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ReindexRequest, _admin_service_pb2.ReindexResponse]  # type: ignore[assignment]
     """Reindex embeds all records with another model while the server keeps serving the current one,
@@ -337,7 +337,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_abc.Iterator[_transfer_pb2.ImportResponse], _abc.AsyncIterator[_transfer_pb2.ImportResponse]]:
         """Import stores the records of an Export. Each message is acknowledged once it is stored; if
         interrupted, resume from the last acknowledged cursor. Errors: IMPORT_FORMAT_TOO_NEW,
-        IMPORT_CONFLICT.
+        IMPORT_CONFLICT; REQUEST_INVALID for a record with a secret, if the server redacts.
         """
 
     @_abc_1.abstractmethod

@@ -29,8 +29,9 @@ GRPC_VERSION: str
 class EpisodeServiceStub:
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -93,8 +94,9 @@ class EpisodeServiceStub:
 class EpisodeServiceAsyncStub(EpisodeServiceStub):
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -153,8 +155,9 @@ class EpisodeServiceAsyncStub(EpisodeServiceStub):
 class EpisodeServiceServicer(metaclass=_abc_1.ABCMeta):
     """EpisodeService records runs of tasks as they happen, and finds them again.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod

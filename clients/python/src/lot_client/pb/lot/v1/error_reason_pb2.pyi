@@ -45,8 +45,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "type": "lot.v1.SavePatternRequest" } }
     """
     ERROR_REASON_PAGE_TOKEN_MISMATCH: _ErrorReason.ValueType  # 4
-    """The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
-    Restart the list without a token.
+    """The page token is damaged, or belongs to a call with other arguments or of another principal.
+    Code INVALID_ARGUMENT. Restart the list without a token.
 
         { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
     """
@@ -489,8 +489,8 @@ for the parser. Code INVALID_ARGUMENT.
       "metadata": { "type": "lot.v1.SavePatternRequest" } }
 """
 ERROR_REASON_PAGE_TOKEN_MISMATCH: ErrorReason.ValueType  # 4
-"""The page token is damaged or belongs to a call with other arguments. Code INVALID_ARGUMENT.
-Restart the list without a token.
+"""The page token is damaged, or belongs to a call with other arguments or of another principal.
+Code INVALID_ARGUMENT. Restart the list without a token.
 
     { "reason": "PAGE_TOKEN_MISMATCH", "domain": "lot.v1", "metadata": {} }
 """

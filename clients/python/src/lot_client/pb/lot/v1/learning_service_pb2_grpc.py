@@ -33,8 +33,9 @@ if _version_not_supported:
 class LearningServiceStub(object):
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -138,8 +139,9 @@ class LearningServiceStub(object):
 class LearningServiceServicer(object):
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     def GetRecommendations(self, request, context):
@@ -388,8 +390,9 @@ def add_LearningServiceServicer_to_server(servicer, server):
 class LearningService(object):
     """LearningService recommends what to do next, based on past episodes.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces. `limit` and `page_size`: 0 means the default;
+    values above the maximum are rejected.
     """
 
     @staticmethod

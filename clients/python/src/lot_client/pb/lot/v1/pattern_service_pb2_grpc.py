@@ -28,8 +28,9 @@ if _version_not_supported:
 class PatternServiceStub(object):
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel):
@@ -128,8 +129,9 @@ class PatternServiceStub(object):
 class PatternServiceServicer(object):
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def SavePattern(self, request, context):
@@ -402,8 +404,9 @@ def add_PatternServiceServicer_to_server(servicer, server):
 class PatternService(object):
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @staticmethod

@@ -29,8 +29,9 @@ GRPC_VERSION: str
 class PatternServiceStub:
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_typing.overload
@@ -143,8 +144,9 @@ class PatternServiceStub:
 class PatternServiceAsyncStub(PatternServiceStub):
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -253,8 +255,9 @@ class PatternServiceAsyncStub(PatternServiceStub):
 class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     """PatternService stores what worked, and how well.
 
-    In every request `namespace` is the tenant; empty means `default`. No call reads across
-    namespaces. `limit` and `page_size`: 0 means the default; values above the maximum are rejected.
+    In every request `namespace` is the tenant; empty means the caller's own, or `default` without
+    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
     @_abc_1.abstractmethod
