@@ -38,6 +38,7 @@ from lot_grpc.server.build import LotServer, Offered, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.rates import PrincipalLimits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import rebuild_derived_data
@@ -126,6 +127,7 @@ async def serve(
             secrets=secrets,
             metrics=observers.metrics,
             tracer=observers.tracer,
+            principal_limits=PrincipalLimits(**settings.principal_limits.model_dump()),
         )
         server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)

@@ -3,7 +3,8 @@
 Each thread takes one text at a time, so nothing waits for a batch to fill or to finish. Queries
 go before documents, but every ninth turn is a document's, so that neither starves the other.
 Calls take turns text by text: a single save does not wait behind an import, nor behind writes whose
-callers have disconnected, which get every ninth turn of the documents. The windows of a text longer
+callers have disconnected, which get every ninth turn of the documents. Before that, principals take
+turns, so that many calls of one do not hold up another's. The windows of a text longer
 than the model's input are spread over the threads, and take turns one by one in place of that text.
 
 A text that is embedded alone may use idle cores if a caller is waiting for it. Two such texts at
@@ -156,10 +157,11 @@ class Window:
 class _Call:
     """The jobs of one call, which take turns with other calls for as long as there are any."""
 
-    __slots__ = ("row", "turns")
+    __slots__ = ("principal", "row", "turns")
 
-    def __init__(self, row: deque[_Call]) -> None:
+    def __init__(self, row: _Row, work: Work | None) -> None:
         self.row = row
+        self.principal = work.principal.id if work is not None else ""
         self.turns: deque[Job | Window] = deque()
 
     def put_first(self, turns: Iterable[Job | Window]) -> None:
@@ -182,13 +184,38 @@ class _Call:
         return turn
 
 
+class _Row:
+    """Calls that wait. Principals take turns, and so do the calls of each."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, deque[_Call]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def append(self, call: _Call) -> None:
+        self._calls.setdefault(call.principal, deque()).append(call)
+
+    def take(self, accept: Callable[[_Call], bool] = lambda call: True) -> _Call | None:
+        """The first that is accepted; its principal goes to the end of the row."""
+        for principal, calls in self._calls.items():
+            for number, call in enumerate(calls):
+                if accept(call):
+                    del calls[number]
+                    del self._calls[principal]
+                    if calls:
+                        self._calls[principal] = calls
+                    return call
+        return None
+
+
 class Turns:
     """The queue between the event loop and the threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._queries: deque[_Call] = deque()
-        self._documents: deque[_Call] = deque()
+        self._queries = _Row()
+        self._documents = _Row()
         self._in_a_row = 0
         self._awaited_in_a_row = 0
         self._running = 0
@@ -199,14 +226,14 @@ class Turns:
         """Queue search texts."""
         with self._changed:
             for job in jobs:
-                _Call(self._queries).put_first([job])
+                _Call(self._queries, job.work).put_first([job])
             self._changed.notify(len(jobs))
 
     def add_documents(self, jobs: Sequence[Job]) -> None:
         """Queue the texts of one call."""
         if jobs:
             with self._changed:
-                _Call(self._documents).put_first(reversed(jobs))
+                _Call(self._documents, jobs[0].work).put_first(reversed(jobs))
                 self._changed.notify(len(jobs))
 
     def add_windows(self, job: Job, windows: Windows) -> None:
@@ -253,17 +280,15 @@ class Turns:
     def _next(self) -> Job | Window | None:
         if self._queries and (not self._documents or self._in_a_row < _IN_A_ROW):
             self._in_a_row += 1
-            return self._queries.popleft().take()
+            query = self._queries.take()
+            return None if query is None else query.take()
         self._in_a_row = 0
-        if not self._documents:
-            return None
         awaited = self._awaited_in_a_row < _IN_A_ROW
-        for _ in range(len(self._documents)):
-            if self._documents[0].awaited == awaited:
-                break
-            self._documents.rotate(-1)
-        self._awaited_in_a_row = self._awaited_in_a_row + 1 if self._documents[0].awaited else 0
-        return self._documents.popleft().take()
+        call = self._documents.take(lambda one: one.awaited == awaited) or self._documents.take()
+        if call is None:
+            return None
+        self._awaited_in_a_row = self._awaited_in_a_row + 1 if call.awaited else 0
+        return call.take()
 
 
 class Workers:

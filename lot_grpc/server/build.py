@@ -26,9 +26,12 @@ from lot_grpc.server.access import authentication, recheck
 from lot_grpc.server.audit import audit
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
+from lot_grpc.server.fair_queue import FairQueue
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.rates import Rates
+from lot_grpc.server.refusals import Refusals
 from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
 from lot_grpc.server.surroundings import Layer, Surroundings
@@ -190,8 +193,14 @@ def build_server(
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
-    inflight = InFlight(limits, draining)
-    around = Surroundings(limits, inflight, log, gate or ModelGate(), guards or Guards())
+    guards = guards or Guards()
+    inflight = InFlight(limits, draining, guards.principal_limits)
+    rates = Rates(guards.principal_limits, guards.monotonic)
+    gate = gate or ModelGate()
+    fair_queue = FairQueue() if guards.fair and guards.authenticator is not None else None
+    around = Surroundings(
+        limits, inflight, log, gate, guards, rates, Refusals(draining), fair_queue
+    )
     failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
     server = CallServer(limits.channel_options(), partial(_fail, failed))
     for service, servicer in servicers.items():

@@ -171,6 +171,11 @@ class Call:
             self.stopped = error
             self.task.cancel()
 
+    @property
+    def owner(self) -> str:
+        """Who shares limits: a principal, or without authentication a connection."""
+        return self.principal.id or self.peer
+
     def when_over(self, then: Callable[[], None]) -> None:
         """Run ``then`` once the call is over, including any shielded work."""
         if self.work is not None and not self.work.done():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
 from lot_grpc.redaction import SecretFinder
+from lot_grpc.server.rates import UNLIMITED, PrincipalLimits
 from lot_grpc.telemetry.spans import Tracer
 
 RECHECK_SECONDS: Final = 20.0
@@ -58,3 +60,8 @@ class Guards:
     metrics: bool = False
     """Whether calls are counted and timed."""
     tracer: Tracer | None = None
+    principal_limits: PrincipalLimits = UNLIMITED
+    monotonic: Callable[[], float] = time.monotonic
+    """The time of rate limits, in seconds."""
+    fair: bool = True
+    """Whether calls of several principals take turns, if there is an authenticator."""

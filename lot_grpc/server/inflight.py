@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from collections import Counter
 from typing import Final
 
 from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
 from lot_grpc.server.call import Call
 from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
+from lot_grpc.server.rates import UNLIMITED, PrincipalLimits, too_many_at_once
 from lot_grpc.server.stream_bytes import StreamBytes
 from lot_grpc.telemetry.metrics import CALLS_IN_FLIGHT, STREAMS_OPEN
 
 _RESERVED: Final = 8
-"""1/n of the slots is reserved for connections with few calls, so that none takes them all."""
+"""1/n of the slots is reserved for principals with few calls, so that none takes them all. Without
+authentication, a connection counts as one."""
 _SHARE: Final = 16
-"""A connection with 1/n of the slots or more counts as having many."""
+"""A principal with 1/n of the slots or more counts as having many."""
 
 
 def shutting_down() -> ShuttingDownError:
@@ -27,8 +30,18 @@ def shutting_down() -> ShuttingDownError:
 class InFlight:
     """Tracks the calls. A write counts until it is done, even if its caller has disconnected."""
 
-    def __init__(self, limits: Limits, draining: asyncio.Event) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        draining: asyncio.Event,
+        principal_limits: PrincipalLimits = UNLIMITED,
+    ) -> None:
         self._limits = limits
+        self._principal_limits = principal_limits
+        self._held: Counter[tuple[bool, str]] = Counter()
+        """Streams, and calls, by owner."""
+        self._of_principals: Counter[tuple[bool, str]] = Counter()
+        """The same by principal, which is one for all callers without authentication."""
         self._draining = draining
         self._calls: set[Call] = set()
         self._streams: set[Call] = set()
@@ -60,6 +73,7 @@ class InFlight:
         Raises:
             ShuttingDownError: the server is draining.
             OverloadedError: the server is at its limit. Nothing was done.
+            RateLimitedError: the principal is at its limit. Nothing was done.
         """
         if self._draining.is_set():
             raise shutting_down()
@@ -69,17 +83,23 @@ class InFlight:
             kind, calls = "calls are running", self._calls
             limit = self._limits.max_concurrent_calls
         call.peer = call.context.peer()
+        streaming, principal = call.method.streaming, call.principal
+        most = self._principal_limits.at_once(principal, streaming=streaming)
+        if most and self._of_principals[streaming, principal.id] >= most:
+            raise too_many_at_once(most, streaming=streaming)
         if len(calls) >= limit - limit // _RESERVED and (
-            len(calls) >= limit or _held(calls, call.peer) >= max(1, limit // _SHARE)
+            len(calls) >= limit or self._held[streaming, call.owner] >= max(1, limit // _SHARE)
         ):
             self.incoming.hurry()
             raise OverloadedError(
                 f"{len(calls)} {kind}; this server allows {limit}, the last {limit // _RESERVED} "
-                "reserved for connections that have few; retry in a moment",
+                "reserved for callers that have few; retry in a moment",
                 limit=limit,
             )
         call.task = asyncio.current_task()
         calls.add(call)
+        self._held[streaming, call.owner] += 1
+        self._of_principals[streaming, principal.id] += 1
         self._idle.clear()
 
     def leave(self, call: Call) -> None:
@@ -89,6 +109,11 @@ class InFlight:
     def _remove(self, call: Call) -> None:
         self._calls.discard(call)
         self._streams.discard(call)
+        streaming = call.method.streaming
+        for counts, name in ((self._held, call.owner), (self._of_principals, call.principal.id)):
+            counts[streaming, name] -= 1
+            if not counts[streaming, name]:
+                del counts[streaming, name]
         if not self._calls and not self._streams:
             self._idle.set()
 
@@ -119,10 +144,6 @@ class InFlight:
         except TimeoutError:
             return False
         return True
-
-
-def _held(calls: Iterable[Call], peer: str) -> int:
-    return sum(call.peer == peer for call in calls)
 
 
 def _stop(call: Call) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -25,6 +26,7 @@ from lot_grpc.domain.errors import (
     CallTimeoutError,
     CredentialsInvalidError,
     LotError,
+    RateLimitedError,
 )
 from lot_grpc.server.access import authentication, authorization
 from lot_grpc.server.audit import audit, audit_open
@@ -132,10 +134,23 @@ def _overdue(context: Context) -> bool:
 
 def admission(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Refuses calls over the limits, or during a drain, before anything is spent on them."""
-    inflight = around.inflight
+    inflight, rates, refusals = around.inflight, around.rates, around.refusals
+
+    def enter(call: Call) -> None:
+        inflight.enter(call)
+        try:
+            rates.take(call.principal)
+        except BaseException:
+            inflight.leave(call)
+            raise
 
     async def admitted(call: Call) -> Any:
-        inflight.enter(call)
+        try:
+            enter(call)
+        except RateLimitedError:
+            if not await refusals.hold_back(call.principal):
+                raise
+            enter(call)
         try:
             return await handler(call)
         finally:
@@ -182,7 +197,7 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
                 call.messages_received += 1
                 return check(raw)
 
-            requests = Requests(call.context, counted)
+            requests = Requests(call.context, counted, partial(around.rates.delay, call.principal))
             call.request = call.reader = requests
             try:
                 return await handler(call)
@@ -200,6 +215,25 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
         return await handler(call)
 
     return checked
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handler:
+    """Lets the unary calls of several principals take turns. Streams are not held up."""
+    queue = around.fair_queue
+    if queue is None or method.streaming:
+        return handler
+
+    async def in_turn(call: Call) -> Any:
+        turn = await queue.enter(call.principal.id)
+        try:
+            return await handler(call)
+        finally:
+            call.when_over(partial(queue.leave, turn))
+
+    return in_turn
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -326,6 +360,7 @@ INNER: Final[tuple[Layer, ...]] = (
     checked_requests,
     authorization,
     audit_open,
+    fair_turns,
     redaction,
     time_limit,
     shield,

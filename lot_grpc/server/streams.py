@@ -31,6 +31,7 @@ class Requests:
     __slots__ = (
         "_check",
         "_context",
+        "_delay_next",
         "_demand",
         "_each",
         "_first",
@@ -43,10 +44,17 @@ class Requests:
         "_waiting_since",
     )
 
-    def __init__(self, context: Context, check: Callable[[bytes], Message]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        check: Callable[[bytes], Message],
+        delay_next: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """``delay_next``: says how long the next message has to wait, in seconds."""
         self._context = context
         self._check = check
         self._first: list[Callable[[Message], None]] = []
+        self._delay_next = delay_next
         self._each: Callable[[Message], Awaitable[None]] | None = None
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
@@ -89,6 +97,8 @@ class Requests:
             raise StopAsyncIteration
         if isinstance(got, BaseException):
             raise got
+        if seconds := self._delay_next():
+            await self._rest(seconds)
         self._next = None
         _wake(self._space)
         message = self._check(got)
@@ -98,6 +108,18 @@ class Requests:
         if self._each is not None:
             await self._each(message)
         return message
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait before the next request is served. Raises what interrupts it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self._interrupt is None and (left := until - loop.time()) > 0:
+            self._demand = loop.create_future()
+            timer = loop.call_later(left, _wake, self._demand)
+            await self._demand
+            timer.cancel()
+        if self._interrupt is not None:
+            raise self._interrupt
 
     def on_first(self, check: Callable[[Message], None]) -> None:
         """Check the first request, after earlier checks; an error of one ends the stream."""

@@ -19,6 +19,7 @@ import grpc.aio
 import pytest
 
 from lot_grpc.domain.errors import ModelUnavailableError
+from lot_grpc.domain.quota import Quota
 from lot_grpc.pb.lot.v1 import (
     admin_service_pb2,
     episode_service_pb2,
@@ -33,8 +34,9 @@ from lot_grpc.server.limits import Limits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.resources import REGISTRY
-from lot_grpc.services.runtime import open_runtime
+from lot_grpc.services.runtime import ServiceSettings, open_runtime
 from lot_grpc.services.store_metadata import open_store
+from lot_grpc.services.store_stack import NO_QUOTA
 from lot_grpc.testing.hashing import HashingEmbedder, OverlapReranker
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
@@ -159,15 +161,15 @@ async def serving(
     limits: Limits | None = None,
     probe: Callable[[str], None] | None = None,
     guards: Guards | None = None,
+    quota: Quota = NO_QUOTA,
 ) -> AsyncIterator[Lot]:
     """The service in this process, on a free port. ``probe`` takes what is wrong with the store."""
     clock = clock or FixedClock()
     store = store or InMemoryStore(clock)
     embedder = embedder or HashingEmbedder()
     await open_store(store, REGISTRY, embedder.contract)
-    services = Services(
-        open_runtime(store, REGISTRY, embedder, OverlapReranker(), clock), open_double
-    )
+    given = (store, REGISTRY, embedder, OverlapReranker(), clock)
+    services = Services(open_runtime(*given, ServiceSettings(quota=quota)), open_double)
     limits = limits or Limits()
     servicers = build_servicers(
         services,

@@ -30,6 +30,7 @@ async def test_every_field_is_set_and_given_back(lot):
         similarity_threshold=0.25, confidence_boost=0.0,
         action_learning_rate=0.5, action_discount=0.0, max_retrieval_age=Duration(seconds=8),
         retrieval_queries=pb.RETRIEVAL_QUERIES_HASH, holdout_share=0.5,
+        record_quota=10, byte_quota=11,
         review_origins=[pb_origin.ORIGIN_KIND_MODEL, pb_origin.ORIGIN_KIND_IMPORT],
     )  # fmt: skip
     answer = await lot.admin.UpdateNamespacePolicy(policy=given)

@@ -127,7 +127,7 @@ async def test_one_connection_does_not_take_the_last_places():
         await until(lambda: servicer.begun == 14)
         failed = await failure(it.patterns.SavePattern(save()))
         assert (failed.reason, failed.metadata) == ("OVERLOADED", {"limit": "16"})
-        assert "the last 2 reserved for connections that have few" in failed.message
+        assert "the last 2 reserved for callers that have few" in failed.message
         async with connection(it) as other, connection(it) as third:
             calls.append(asyncio.ensure_future(awaited(other.SavePattern(save()))))
             await until(lambda: servicer.begun == 15)

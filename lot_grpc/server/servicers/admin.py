@@ -134,7 +134,7 @@ class AdminServicer(TransferRpcs):
     ) -> pb.ClearNamespaceResponse:
         namespace = namespace_of(request)
         kinds = RESOURCE_KIND.all_from_pb(request.resource_kinds)
-        if not kinds or ResourceKind.POLICY in kinds:
+        if not request.dry_run and (not kinds or ResourceKind.POLICY in kinds):
             old = await self._services.retention.policies.get(namespace)
             quota_change(_CLEAR, old.policy, NO_POLICY)
         clearing = self._services.clearing.clearer

@@ -92,6 +92,8 @@ class QuotaStore(ForwardingStore):
 
     async def growth(self, collection: str, records: Sequence[Record]) -> Usage:
         """What storing these records of one namespace would add to what is there."""
+        if collection not in self._meter.collections:
+            return Usage()
         there, expired = await self._there(collection, records)
         return self._growth(collection, records[0].namespace, records, {**expired, **there})
 

@@ -1994,7 +1994,8 @@ type ClearNamespaceRequest struct {
 	// Resource kinds to clear; empty means everything, including the policy and stored requests.
 	// EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
 	// selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-	// records may refer to deleted ones.
+	// records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
+	// role admin in all namespaces (ROLE_REQUIRED).
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Delete nothing.
 	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`

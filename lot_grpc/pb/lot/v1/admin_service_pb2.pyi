@@ -1122,7 +1122,8 @@ class ClearNamespaceRequest(_message.Message):
         """Resource kinds to clear; empty means everything, including the policy and stored requests.
         EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
         selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-        records may refer to deleted ones.
+        records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
+        role admin in all namespaces (ROLE_REQUIRED).
         """
 
     def __init__(

@@ -1117,7 +1117,8 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
    * Resource kinds to clear; empty means everything, including the policy and stored requests.
    * EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
    * selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-   * records may refer to deleted ones.
+   * records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
+   * role admin in all namespaces (ROLE_REQUIRED).
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */
