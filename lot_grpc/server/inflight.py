@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
