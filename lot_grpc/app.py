@@ -124,6 +124,7 @@ async def serve(
         guards = Guards(
             authenticator=authenticator,
             audit=audit,
+            certificates=settings.tls.client_ca is not None,
             secrets=secrets,
             metrics=observers.metrics,
             tracer=observers.tracer,

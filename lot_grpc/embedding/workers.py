@@ -28,7 +28,7 @@ from lot_grpc.embedding.cache import Key
 from lot_grpc.embedding.model import Encoded, Encoder
 from lot_grpc.embedding.windows import Windows, mean_vector
 from lot_grpc.telemetry.metrics import EMBEDDING_DURATION, EMBEDDING_WAIT
-from lot_grpc.work import Work, current_work
+from lot_grpc.work import Work, current_caller, current_work
 
 _IN_A_ROW = 8
 """Queries before a document, and documents with a waiting caller before one without."""
@@ -56,6 +56,7 @@ class Job:
         "future",
         "key",
         "prefix",
+        "principal",
         "text",
         "waiters",
         "work",
@@ -73,6 +74,7 @@ class Job:
         self.begun = time.perf_counter()
         self.waiters = 1
         self.work: Work | None = current_work()
+        self.principal = current_caller().principal.id
         self.abandoned = False
         self.future: asyncio.Future[Encoded] = loop.create_future()
         # The event loop must not report an error that no caller waited for.
@@ -159,9 +161,9 @@ class _Call:
 
     __slots__ = ("principal", "row", "turns")
 
-    def __init__(self, row: _Row, work: Work | None) -> None:
+    def __init__(self, row: _Row, principal: str) -> None:
         self.row = row
-        self.principal = work.principal.id if work is not None else ""
+        self.principal = principal
         self.turns: deque[Job | Window] = deque()
 
     def put_first(self, turns: Iterable[Job | Window]) -> None:
@@ -226,14 +228,14 @@ class Turns:
         """Queue search texts."""
         with self._changed:
             for job in jobs:
-                _Call(self._queries, job.work).put_first([job])
+                _Call(self._queries, job.principal).put_first([job])
             self._changed.notify(len(jobs))
 
     def add_documents(self, jobs: Sequence[Job]) -> None:
         """Queue the texts of one call."""
         if jobs:
             with self._changed:
-                _Call(self._documents, jobs[0].work).put_first(reversed(jobs))
+                _Call(self._documents, jobs[0].principal).put_first(reversed(jobs))
                 self._changed.notify(len(jobs))
 
     def add_windows(self, job: Job, windows: Windows) -> None:

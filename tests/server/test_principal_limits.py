@@ -34,7 +34,9 @@ class Named:
         if not credentials.authorizations:
             raise CredentialsRequiredError
         name = credentials.authorizations[0]
-        own = {"calls_per_second": 0.5, "concurrent_calls": 1} if name == "slow" else {}
+        own: dict[str, Any] = (
+            {"calls_per_second": 0.5, "concurrent_calls": 1} if name == "slow" else {}
+        )
         return replace(ANONYMOUS, id=name, name=name, **own)
 
 
@@ -199,7 +201,7 @@ async def test_one_principal_does_not_take_all_slots_over_many_connections():
             grpc.aio.insecure_channel(f"127.0.0.1:{it.port}", options=[("lot.number", number)])
             for number in range(15)
         ]
-        get = [one.unary_unary("/lot.v1.PatternService/GetPattern") for one in channels]
+        get: list[Any] = [one.unary_unary("/lot.v1.PatternService/GetPattern") for one in channels]
         raw = get_pattern().SerializeToString()
         running = [call(raw, **of("a")) for call in get[:14]]
         await until(lambda: slow.begun == 1 or len(it.log) > 0 or it.server.calls_in_flight == 14)
