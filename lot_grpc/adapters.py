@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Report
 from lot_grpc.auth.authenticator import Authenticator
 from lot_grpc.auth.files import FileError
 from lot_grpc.auth.keys import KeyVerifier
@@ -20,7 +21,7 @@ from lot_grpc.embedding.reranking import make_reranker as open_reranker
 from lot_grpc.ports import Embedder, Reranker, VectorStore
 from lot_grpc.reports import Progress
 from lot_grpc.services.store_metadata import REMOTE
-from lot_grpc.settings import Settings
+from lot_grpc.settings import AuditSettings, Settings
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_in_child, needs_compaction
 
@@ -164,6 +165,25 @@ def make_reranker(settings: Settings) -> Reranker:
     configured = settings.rerank
     return open_reranker(
         configured.model, path=configured.path, sha256=configured.sha256, threads=configured.threads
+    )
+
+
+# --- the audit log --------------------------------------------------------------------------------
+
+
+def open_audit_log(configured: AuditSettings, report: Report) -> AuditFile | AuditOutput | None:
+    """Open the configured audit log; None if it is off. Raises StartupError."""
+    reads = configured.audit_reads
+    if configured.audit == OFF:
+        return None
+    if configured.audit == STDOUT:
+        return AuditOutput(reads=reads, report=report)
+    return AuditFile(
+        Path(configured.audit).expanduser(),
+        reads=reads,
+        max_bytes=configured.audit_max_bytes,
+        files=configured.audit_files,
+        report=report,
     )
 
 

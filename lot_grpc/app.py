@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from lot_grpc import __version__
-from lot_grpc.adapters import make_authenticator, open_certificates, require_store
+from lot_grpc.adapters import (
+    make_authenticator,
+    open_audit_log,
+    open_certificates,
+    require_store,
+)
 from lot_grpc.bootstrap import Opened, open_all, secret_finder
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
@@ -21,7 +26,7 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
-from lot_grpc.log_lines import Background, Calls
+from lot_grpc.log_lines import AuditLosses, Background, Calls
 from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
@@ -112,9 +117,13 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
+        audit = open_audit_log(settings.audit, AuditLosses())
+        if audit is not None:
+            stack.callback(audit.close)
         observers = await stack.enter_async_context(monitored(settings, opened))
         guards = Guards(
             authenticator=authenticator,
+            audit=audit,
             certificates=settings.tls.client_ca is not None,
             secrets=secrets,
             metrics=observers.metrics,
@@ -251,7 +260,7 @@ async def _ready(opened: Opened, address: str, client_address: str, seconds: flo
 
 
 def compact(settings: Settings, progress: Progress | None = None) -> CompactReport:
-    """Merge and index the embedded store under its lock. Slow.
+    """Merge and index the embedded store under its lock, and erase what was deleted. Slow.
 
     Raises:
         StartupError: The folder is in use, or the store is not an embedded one.
@@ -269,6 +278,7 @@ def compact(settings: Settings, progress: Progress | None = None) -> CompactRepo
         bytes_before=sum(shard.bytes_before for shard in shards),
         bytes_after=sum(shard.bytes_after for shard in shards),
         seconds=time.monotonic() - started,
+        skipped=[f"{shard.collection}: {shard.skipped}" for shard in shards if shard.skipped],
     )
 
 

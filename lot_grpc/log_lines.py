@@ -8,6 +8,7 @@ over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import structlog
@@ -73,6 +74,23 @@ class Background:
     def _summarize(self, key: tuple[str, ...], more: int) -> None:
         what, reason, _ = key
         _log.warning(what, reason=reason, times=more, within_seconds=REPEATS_SECONDS)
+
+
+class AuditLosses:
+    """Logs that audit records cannot be written: at once, then every minute, and its end."""
+
+    def __init__(self) -> None:
+        self._logged = float("-inf")
+
+    def __call__(self, lost: int, why: str) -> None:
+        """Take the number of records lost so far; 0 once they are written again."""
+        now = time.monotonic()
+        if not lost:
+            self._logged = float("-inf")
+            _log.warning("the audit log is written again")
+        elif now - self._logged >= REPEATS_SECONDS:
+            self._logged = now
+            _log.error("the audit log cannot be written; calls go on", lost=lost, why=why)
 
 
 def _explained(error: object, *, bug: bool) -> tuple[str, dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -83,10 +83,14 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """The result of a compaction. ``changed`` is False if there was nothing to do."""
+    """The result of a compaction. ``changed`` is False if there was nothing to do.
+
+    ``skipped``: the collections that were not compacted, each with the reason.
+    """
 
     changed: bool
     location: str
     bytes_before: int
     bytes_after: int
     seconds: float
+    skipped: Sequence[str] = ()

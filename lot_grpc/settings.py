@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from lot_grpc.addresses import normal_address, split_address
+from lot_grpc.audit_log import OFF
 from lot_grpc.domain.change import DEFAULT_KEEP_SECONDS, DEFAULT_POLL_SECONDS
 from lot_grpc.domain.distillation import DEFAULT_GROUP_SIZE, DEFAULT_SIMILARITY
 from lot_grpc.domain.episode import DEFAULT_ABANDON_HOURS
@@ -292,6 +293,15 @@ class LogSettings(Group):
     format: Literal["auto", "json", "console"] = "auto"
 
 
+class AuditSettings(Group):
+    """Where the audit log is written, and what of it is kept."""
+
+    audit: str = Field(default=OFF, min_length=1)
+    audit_reads: bool = False
+    audit_max_bytes: int = Field(default=64 * MIB, ge=64 * 1024)
+    audit_files: int = Field(default=10, ge=1, le=1000)
+
+
 class RedactSettings(Group):
     """Whether secrets are taken out of what is stored, and by which rules."""
 
@@ -331,6 +341,7 @@ class Settings(BaseModel):
     streams: StreamSettings = Field(default_factory=StreamSettings)
     redact: RedactSettings = Field(default_factory=RedactSettings)
     log: LogSettings = Field(default_factory=LogSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     otel: OtelSettings = Field(default_factory=OtelSettings)
 

@@ -14,10 +14,20 @@ from lot_grpc import __version__
 from lot_grpc.cli.options import command
 
 _GROUPS = {
-    "Run a server": ("serve", "check", "compact", "health", "keys"),
+    "Run a server": ("serve", "check", "compact", "health", "keys", "audit"),
     "Query and report": ("recall", "embed", "context", "errors", "patterns", "stats", "report"),
     "Episodes and changes": ("episodes", "replay", "retrievals", "watch"),
-    "Manage data": ("namespaces", "export", "import", "clear", "reindex", "seed", "review", "scan"),
+    "Manage data": (
+        "namespaces",
+        "export",
+        "import",
+        "clear",
+        "erase",
+        "reindex",
+        "seed",
+        "review",
+        "scan",
+    ),
     "Settings and evaluation": ("eval", "settings", "version"),
 }
 _PYTHON_NAMES = {"import": "import_", "eval": "eval_"}

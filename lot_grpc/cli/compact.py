@@ -13,7 +13,10 @@ from lot_grpc.cli.start import begin
 
 
 def compact(*, config: Config = None, as_json: Json = False) -> None:
-    """Merge and index the embedded store. Slow; the server must not be running."""
+    """Merge and index the embedded store, and erase deleted records from its files.
+
+    Slow; the server must not be running.
+    """
     settings = begin(config)
     from lot_grpc import app
     from lot_grpc.settings import MIB
@@ -27,5 +30,9 @@ def compact(*, config: Config = None, as_json: Json = False) -> None:
             f"compacted {report.location} in {report.seconds:.1f} s: "
             f"{report.bytes_before // MIB:,} MiB before, {report.bytes_after // MIB:,} MiB now"
         )
-    else:
+    elif not report.skipped:
         typer.echo(f"{report.location} does not need compaction")
+    for skipped in report.skipped:
+        typer.echo(f"not compacted, so deleted records are still in its files: {skipped}", err=True)
+    if report.skipped:
+        raise typer.Exit(1)

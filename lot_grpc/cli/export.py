@@ -44,6 +44,9 @@ def export(
     resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
         None, "--kind", help="Only this kind, such as pattern or episode. Repeatable."
     ),
+    subject: str = Option(
+        "", "--subject", help="Only what belongs to this subject, as `lot-grpc erase` deletes it."
+    ),
     vectors: bool = Option(
         False,
         "--vectors",
@@ -68,6 +71,7 @@ def export(
         all_namespaces=all_namespaces,
         resource_kinds=resource_kind,
         include_vectors=vectors,
+        subject=subject,
     )
     started = time.monotonic()
     try:

@@ -20,11 +20,15 @@ class ImportConflictPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportSpec:
-    """What to export. ``resource_kinds`` empty: all. ``namespace`` empty: those of all."""
+    """What to export. ``resource_kinds`` empty: all. ``namespace`` empty: those of all.
+
+    ``subject``: only what belongs to it; empty: everything.
+    """
 
     namespace: str = ""
     resource_kinds: frozenset[str] = frozenset()
     vectors: bool = False
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)

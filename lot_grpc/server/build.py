@@ -23,6 +23,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from lot_grpc.domain.errors import ServingEndedError, StartupError
 from lot_grpc.server import health, layers, reflection
 from lot_grpc.server.access import authentication, recheck
+from lot_grpc.server.audit import audit
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.fair_queue import FairQueue
@@ -45,7 +46,7 @@ _LIBRARY: Final = (layers.single_request, layers.checked_requests)
 _LIBRARY_STREAM: Final = (layers.admission, layers.checked_requests)
 """Layers around a library's servicer. Unary requests skip admission: health responds under load."""
 _HEALTH: Final = (layers.error_boundary,)
-_REFLECTION: Final = (layers.error_boundary, authentication)
+_REFLECTION: Final = (audit, layers.error_boundary, authentication)
 """The layers around those. Orchestrators that watch health have no credentials."""
 
 

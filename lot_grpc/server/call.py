@@ -83,6 +83,7 @@ class Call:
 
     __slots__ = (
         "abandoned",
+        "audited",
         "authorize",
         "begun",
         "bytes_received",
@@ -91,6 +92,7 @@ class Call:
         "context",
         "ending",
         "error",
+        "first_request",
         "id",
         "messages_received",
         "messages_sent",
@@ -101,7 +103,9 @@ class Call:
         "principal",
         "reader",
         "reason",
+        "received",
         "request",
+        "sent",
         "stopped",
         "task",
         "trace_id",
@@ -118,6 +122,12 @@ class Call:
         self.context = context
         self.request: Any = None
         """None at first, then bytes, then a message; for request streams their iterator."""
+        self.first_request: Any = None
+        """The first request of a stream."""
+        self.received = self.sent = 0
+        """Messages of a stream so far."""
+        self.audited = False
+        """Whether the audit log records it, and not only if it is refused."""
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""

@@ -101,6 +101,7 @@ def request_of(request: transfer_pb2.ExportRequest) -> str:
         "" if request.all_namespaces else request.namespace or "default",
         sorted(set(request.resource_kinds)),
         request.include_vectors,
+        request.subject,
     ]
     return bound_hash(json.dumps(requested).encode())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -29,6 +29,16 @@ class Authenticator(Protocol):
         """
 
 
+class AuditLog(Protocol):
+    """Keeps what was done, by whom."""
+
+    reads: bool
+    """Whether calls that change nothing are recorded too."""
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Keep a record, with the present time. Never raises: a failure is reported elsewhere."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
     """The guards of one server.
@@ -37,11 +47,13 @@ class Guards:
         authenticator: Tells who calls.
         certificates: Whether it is given the names in clients' certificates; reading them takes
             several microseconds a call.
+        audit: Records who did what.
         recheck_seconds: An open stream is checked again this often.
     """
 
     authenticator: Authenticator | None = None
     certificates: bool = True
+    audit: AuditLog | None = None
     recheck_seconds: float = RECHECK_SECONDS
     secrets: SecretFinder | None = None
     """Finds what is taken out of texts before they are stored."""

@@ -29,6 +29,7 @@ from lot_grpc.domain.errors import (
     RateLimitedError,
 )
 from lot_grpc.server.access import authentication, authorization
+from lot_grpc.server.audit import audit, audit_open
 from lot_grpc.server.call import CALL_ID_KEY, Call, Context, Handler, Method, current_call_id
 from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
@@ -191,6 +192,7 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
+                call.received += 1
                 call.bytes_received += len(raw)
                 call.messages_received += 1
                 return check(raw)
@@ -293,15 +295,14 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
 
 
 def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], left: float) -> None:
-    """Log the outcome of a write whose caller has disconnected, as nothing else reports it."""
-    late = Call(call.method, call.context)
-    late.id, late.namespace = call.id, call.namespace
+    """Note the outcome of a write whose caller has disconnected, and log it."""
+    call.code, call.reason, call.error = "OK", "", None
     if work.cancelled():
-        late.code = "CANCELLED"
+        call.code = "CANCELLED"
     elif isinstance(error := work.exception(), Exception):
-        _reported(late, error)
+        _reported(call, error)
     if log is not None:
-        write(log, late, left, late=True)
+        write(log, call, left, late=True)
 
 
 # --- turns ----------------------------------------------------------------------------------------
@@ -347,6 +348,7 @@ OUTER: Final[tuple[Layer, ...]] = (
     metering,
     tracing,
     access_log,
+    audit,
     error_boundary,
     authentication,
 )
@@ -357,6 +359,7 @@ INNER: Final[tuple[Layer, ...]] = (
     single_request,
     checked_requests,
     authorization,
+    audit_open,
     redaction,
     time_limit,
     shield,

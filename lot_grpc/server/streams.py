@@ -53,8 +53,8 @@ class Requests:
         """``delay_next``: says how long the next message has to wait, in seconds."""
         self._context = context
         self._check = check
+        self._first: list[Callable[[Message], None]] = []
         self._delay_next = delay_next
-        self._first: Callable[[Message], None] | None = None
         self._each: Callable[[Message], Awaitable[None]] | None = None
         self._next: Any = None
         """Bytes read ahead, EOF, an error of the read, or None if nothing has arrived."""
@@ -102,9 +102,9 @@ class Requests:
         self._next = None
         _wake(self._space)
         message = self._check(got)
-        if self._first is not None:
-            self._first(message)
-            self._first = None
+        first, self._first = self._first, []
+        for check in first:
+            check(message)
         if self._each is not None:
             await self._each(message)
         return message
@@ -122,8 +122,8 @@ class Requests:
             raise self._interrupt
 
     def on_first(self, check: Callable[[Message], None]) -> None:
-        """Check the first request; an error that it raises ends the stream."""
-        self._first = check
+        """Check the first request, after earlier checks; an error of one ends the stream."""
+        self._first.append(check)
 
     def on_each(self, change: Callable[[Message], Awaitable[None]]) -> None:
         """Check or change each request after that; an error that it raises ends the stream."""

@@ -67,7 +67,7 @@ class Services:
         self.outcomes = OutcomesModule(runtime, counting, resources)
         self.changes = changes = ChangesModule(runtime, resources)
         self.retention = retention = RetentionModule(runtime, resources)
-        self.clearing = clearing = ClearingModule(runtime, episodes)
+        self.clearing = clearing = ClearingModule(runtime, episodes, resources)
         self.transfer = TransferModule(runtime, resources)
         self.reviewer = RecordReviewer(resources, runtime.time)
         self.seeder = KnowledgeSeeder(runtime, resources)

@@ -280,6 +280,8 @@ class ResourceSpec:
         unchanged: Keys whose change, like that of ``revision``, makes a delete start over.
         unchanged_as_seen: The same for ``delete_as_seen``, which then spares the record.
         seen_keys: The keys that ``delete_as_seen`` reads.
+        named_for_subject: Whether records belong to the subject that their id begins with, since
+            they have no labels (``domain.subject``).
         counted: Whether outcomes of its records are counted (``records.counters``). Its
             ``belongings`` have sort keys, and are found by one key each.
         metered: Whether its records, and parts of them, count against the quota of a namespace.
@@ -303,6 +305,7 @@ class ResourceSpec:
     unchanged: tuple[str, ...] = ()
     unchanged_as_seen: tuple[str, ...] = ()
     seen_keys: tuple[str, ...] = ()
+    named_for_subject: bool = False
     counted: bool = False
     metered: bool = True
 

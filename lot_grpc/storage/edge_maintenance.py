@@ -5,9 +5,10 @@ so it never runs in the serving process. It runs before serving, in a child proc
 
     python -m lot_grpc.storage.edge_maintenance FOLDER [COLLECTION ...]
 
-It locks the folder, compacts the named collections (none named: all), and writes one JSON line per
-collection to its standard output, the fields of ``ShardCompaction``. If it cannot continue, it
-writes the reason to its standard error and exits with status 1.
+It locks the folder, compacts the named collections, and writes one JSON line per collection to its
+standard output, the fields of ``ShardCompaction``. With none named, it compacts all, and also
+erases what was deleted or overwritten from their files. If it cannot continue, it writes the reason
+to its standard error and exits with status 1.
 """
 
 from __future__ import annotations
@@ -17,12 +18,20 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import qdrant_edge as edge
 
 from lot_grpc.domain.errors import LotError, StartupError
+from lot_grpc.storage.edge_erasure import (
+    LOG_FOLDER,
+    close_log,
+    log_state,
+    rewriting_segments,
+    touch,
+)
 from lot_grpc.storage.edge_shard import EDGE_ERRORS, load, shard_folders
 from lot_grpc.storage.lock import FolderLock
 from lot_grpc.storage.manifest import Manifest, missing_things
@@ -34,7 +43,6 @@ _GROWTH_BYTES = 96 * 2**20
 """About 10,000 patterns with a 384-d vector: below that an unindexed search costs 1 ms at most."""
 
 _GROWTH_SHARE = 4
-_LOG_FOLDER = "wal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +69,17 @@ def needs_compaction(folder: Path) -> list[str]:
     state = _read_state(folder)
     grown = []
     for shard in shard_folders(folder):
-        after = state.get(shard.name, 0)
-        size = used_bytes(shard, without=_LOG_FOLDER)
+        after = state[shard.name].size if shard.name in state else 0
+        size = used_bytes(shard, without=LOG_FOLDER)
         if size - after > max(_GROWTH_BYTES, after // _GROWTH_SHARE):
             grown.append(shard.name)
     return grown
 
 
 def compact_folder(folder: Path, collections: Sequence[str] = ()) -> Iterator[ShardCompaction]:
-    """Compact the collections (none named: all) one by one, under the folder's lock.
+    """Compact the collections one by one, under the folder's lock.
 
+    None named: all, and erase what was deleted or overwritten from those that were written to.
     Safe to kill: Edge swaps whole segments.
     """
     lock = FolderLock(folder)
@@ -79,10 +88,18 @@ def compact_folder(folder: Path, collections: Sequence[str] = ()) -> Iterator[Sh
         if missing := manifest.missing_files():
             raise StartupError(missing_things(folder, missing))
         for shard in shard_folders(folder):
-            if not collections or shard.name in collections:
-                done = _compact(shard, manifest)
-                _write_state(folder, done)
-                yield done
+            if not collections:
+                erased = _read_state(folder).get(shard.name)
+                erase = erased is None or erased.log != log_state(shard)
+            elif shard.name in collections:
+                erase = False
+            else:
+                continue
+            done = _compact(shard, manifest, erase=erase)
+            if not done.skipped:
+                log = log_state(shard) if erase or not collections else {}
+                _write_state(folder, shard.name, _State(done.bytes_after, log))
+            yield done
     finally:
         lock.release()
 
@@ -115,28 +132,31 @@ async def compact_in_child(
             await child.wait()
 
 
-def _compact(folder: Path, manifest: Manifest) -> ShardCompaction:
+def _compact(folder: Path, manifest: Manifest, *, erase: bool) -> ShardCompaction:
     started = time.monotonic()
-    bytes_before = used_bytes(folder, without=_LOG_FOLDER)
+    bytes_before = used_bytes(folder, without=LOG_FOLDER)
     free = SpaceGuard(folder).free()
     if free < 2 * bytes_before:
         reason = f"needs {2 * bytes_before // 2**20} MiB free, only {free // 2**20} are available"
         return ShardCompaction(
             folder.name, 0, 0, 0, bytes_before, bytes_before, 0.0, changed=False, skipped=reason
         )
-    shard = load(folder)
-    with EDGE_ERRORS:
-        try:
-            before = shard.info()
-            count = shard.count(edge.CountRequest(True, None))
-            if missing := manifest.missing_records(folder.name, count):
-                raise StartupError(missing_things(folder.parent, [missing]))
-            manifest.forget(folder.name)
-            changed = shard.optimize()
+    with _loaded(folder) as shard:
+        before = shard.info()
+        count = shard.count(edge.CountRequest(True, None))
+        if missing := manifest.missing_records(folder.name, count):
+            raise StartupError(missing_things(folder.parent, [missing]))
+        manifest.forget(folder.name)
+        changed = not erase and shard.optimize()
+        shard.flush()
+        after = shard.info()
+    for _ in range(2 if erase else 0):
+        close_log(folder)
+        with rewriting_segments(folder), _loaded(folder) as shard:
+            touch(shard)
+            changed |= shard.optimize()
             shard.flush()
             after = shard.info()
-        finally:
-            shard.close()
     manifest.note(folder.name)
     manifest.save()
     return ShardCompaction(
@@ -145,26 +165,42 @@ def _compact(folder: Path, manifest: Manifest) -> ShardCompaction:
         segments_before=before.segments_count,
         segments_after=after.segments_count,
         bytes_before=bytes_before,
-        bytes_after=used_bytes(folder, without=_LOG_FOLDER),
+        bytes_after=used_bytes(folder, without=LOG_FOLDER),
         seconds=round(time.monotonic() - started, 3),
         changed=changed,
     )
 
 
-def _read_state(folder: Path) -> dict[str, int]:
+@contextmanager
+def _loaded(folder: Path) -> Iterator[edge.EdgeShard]:
+    shard = load(folder)
+    with EDGE_ERRORS:
+        try:
+            yield shard
+        finally:
+            shard.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A collection after its last compaction: its size, and its log if that was erased."""
+
+    size: int
+    log: dict[str, int]
+
+
+def _read_state(folder: Path) -> dict[str, _State]:
     try:
         state = json.loads((folder / STATE_NAME).read_text())
-    except (OSError, ValueError):  # nothing is lost: every collection is examined again
-        return {}
-    return {str(name): int(size) for name, size in state.items()}
+        return {str(name): _State(int(one["size"]), one["log"]) for name, one in state.items()}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}  # nothing is lost: every collection is examined again
 
 
-def _write_state(folder: Path, done: ShardCompaction) -> None:
-    if done.skipped:
-        return
-    state = _read_state(folder) | {done.collection: done.bytes_after}
+def _write_state(folder: Path, name: str, done: _State) -> None:
+    state = {**_read_state(folder), name: done}
     new = folder / f".{STATE_NAME}"
-    new.write_text(json.dumps(state))
+    new.write_text(json.dumps({name: asdict(one) for name, one in state.items()}))
     new.replace(folder / STATE_NAME)
 
 

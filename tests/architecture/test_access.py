@@ -16,6 +16,7 @@ METHODS = {f"{one.containing_service.name}.{one.name}": one for one in methods()
 
 ADMIN = {
     "AdminService.ClearNamespace",
+    "AdminService.EraseSubject",
     "AdminService.Compact",
     "AdminService.Import",
     "AdminService.Reindex",

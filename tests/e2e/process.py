@@ -16,6 +16,7 @@ from typing import IO
 import pytest
 
 from tests.e2e.forked import Forked
+from tests.leaks import audit_files
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240.0
@@ -73,10 +74,17 @@ class Served:
     address: str = ""
     client_address: str = ""
     lines: list[str] = field(default_factory=list)
+    audit: Path | None = None
+    """Its audit log, if that is a file."""
 
     @property
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
+
+    @property
+    def logs(self) -> list[Path]:
+        """The server's log, and its audit log with rotated files."""
+        return [self.log, *(audit_files(self.audit) if self.audit else [])]
 
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -100,7 +108,8 @@ def serve(
 ) -> Served:
     """Start the service and wait until it says that it serves."""
     process = Forked(["serve", *arguments], env=environment(data, settings), cwd=ROOT, stderr=log)
-    served = Served(process, log, data)
+    audit = (settings or {}).get("LOT_AUDIT", "")
+    served = Served(process, log, data, audit=Path(audit) if audit else None)
     told = threading.Event()
     threading.Thread(target=_read, args=(process.stdout, served, told), daemon=True).start()
     try:

@@ -18,6 +18,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "AdminService.CheckReady": {},
     "AdminService.ClearNamespace": {},
     "AdminService.Embed": {"items": [{"text": "t"}]},
+    "AdminService.EraseSubject": {"subject": "s"},
     "AdminService.Export": {},
     "AdminService.Import": {"header": {"format_version": 1}},
     "AdminService.Compact": {},

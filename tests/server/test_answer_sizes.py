@@ -150,6 +150,7 @@ def test_every_answer_that_may_be_long_has_a_token_or_notices() -> None:
         "ListActionValues",
         "SeedKnowledge",
         "ReviewRecords",
+        "EraseSubject",
     }
     for method in methods():
         fields = method.output_type.fields_by_name

@@ -190,6 +190,16 @@ async def _an_ended_episode(lot: Lot) -> None:
     await lot.episodes.RecordEpisode(episode={"task": "t", "task_type": "x", "status": 2})
 
 
+async def _somebody(lot: Lot) -> None:
+    for content in ("one", "two"):
+        await lot.memories.CreateMemory(memory={"content": content, "labels": {"subject": "s"}})
+
+
+async def _memories_of_somebody(lot: Lot) -> int:
+    found = await lot.memories.ListMemories(filter={"labels": {"subject": "s"}})
+    return len(found.memories)
+
+
 WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "SavePattern": (_new_patterns, [], ["a new one"]),
     "BatchSavePatterns": (_new_patterns, [], ["a new one", "other"]),
@@ -235,6 +245,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
     "PutSessionValue": (_session, (["k"], []), (["k", "k2"], [])),
     "AppendSessionMessage": (_session, (["k"], []), (["k"], [1])),
     "ClearSession": (_session, (["k"], []), None),
+    "EraseSubject": (_memories_of_somebody, 2, 0),
     "SeedKnowledge": (_seeded, 0, 12),
     "ExtractPatternsFromCode": (_pieces, [], ["f"]),
 }
@@ -242,6 +253,7 @@ WRITING: dict[str, tuple[Callable[[Lot], Awaitable[Any]], Any, Any]] = {
 
 BEFORE: dict[str, Callable[[Lot], Awaitable[None]]] = {
     "DistillPatterns": _like_patterns,
+    "EraseSubject": _somebody,
     "ExtractPatterns": _an_ended_episode,
 }
 """What a write needs beside what is prepared for all."""

@@ -268,7 +268,9 @@ def test_every_write_of_texts_and_every_recall_is_concerned_and_can_say_so():
         "PatternService.RecallPatterns",
     }
     writes = {method.name for method in _methods() if method.writes}
-    deletes = {name for name in writes if name.partition(".")[2].startswith(("Delete", "Clear"))}
+    deletes = {
+        name for name in writes if name.partition(".")[2].startswith(("Delete", "Clear", "Erase"))
+    }
     assert writes - deletes - set(found) == {
         "AdminService.Compact",
         "AdminService.Reindex",

@@ -129,6 +129,7 @@ from tests.services.steps.reviews import (
     rewrites_successor,
     saves_as_model,
 )
+from tests.services.steps.subjects import erases_alice, of_alice
 
 CASES = [
     Case("save new", nothing, saves("new"), repeatable=False, contents=("new",)),
@@ -308,6 +309,7 @@ CASES = [
     Case("clear used memories", one_of_each, clearing(ResourceKind.MEMORY), repeatable=False),
     Case("clear used episodes", one_of_each, clearing(ResourceKind.EPISODE), repeatable=False),
     Case("clear memories", a_memory, clearing(ResourceKind.MEMORY), repeatable=False),
+    Case("erase a subject", of_alice, erases_alice),
     Case("clear patterns", three_patterns, clearing(ResourceKind.PATTERN), repeatable=False),
     Case("put a new preference", nothing, prefers("k", "new")),
     Case("put a new preference by request", nothing, prefers("k", "new", "r")),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit, PolicyPreset, StoredPolicy
 from lot_grpc.domain.quota import NamespaceQuota
+from lot_grpc.domain.subject import Erased
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1 import namespace_policy_pb2 as policy_pb
 from lot_grpc.ports import StoreInfo
@@ -95,6 +96,22 @@ def reviewed_to_pb(results: Sequence[Reviewed]) -> pb.ReviewRecordsResponse:
         results=map(_reviewed, results),
         changed_count=sum(one.changed for one in results),
         failed_count=sum(one.error is not None for one in results),
+    )
+
+
+# --- erasing --------------------------------------------------------------------------------------
+
+
+def erased_to_pb(erased: Erased) -> pb.EraseSubjectResponse:
+    """The result of an erasure."""
+    return pb.EraseSubjectResponse(
+        deleted_counts=counts_to_pb(erased.counts),
+        deleted_count=sum(erased.counts.values()),
+        records=[
+            pb.SubjectRecord(resource_kind=resource_kind_to_pb(one.kind), id=one.id)
+            for one in erased.records
+        ],
+        removed_text_count=erased.texts_removed,
     )
 
 

@@ -144,6 +144,13 @@ class AdminServicer(TransferRpcs):
             deleted_counts=codec.counts_to_pb(counts), deleted_count=sum(counts.values())
         )
 
+    async def EraseSubject(
+        self, request: pb.EraseSubjectRequest, context: Context
+    ) -> pb.EraseSubjectResponse:
+        eraser = self._services.clearing.eraser
+        carry_out = eraser.count if request.dry_run else eraser.erase
+        return codec.erased_to_pb(await carry_out(namespace_of(request), request.subject))
+
     async def GetNamespacePolicy(
         self, request: policy_pb.GetNamespacePolicyRequest, context: Context
     ) -> policy_pb.GetNamespacePolicyResponse:

@@ -67,6 +67,7 @@ class TransferRpcs(AdminServiceServicer):
             "" if request.all_namespaces else namespace_of(request),
             frozenset(RESOURCE_KIND.all_from_pb(request.resource_kinds)),
             request.include_vectors,
+            request.subject,
         )
         epoch = self._services.runtime.model.epoch
         yield pb.ExportResponse(header=self._header(), cursor=request.after_cursor)

@@ -1,1 +1,1 @@
-"""Namespaces as a whole: listing and clearing them."""
+"""Namespaces as a whole, listed and cleared, and what in them belongs to a subject."""

@@ -97,4 +97,5 @@ PREFERENCE: Final = ResourceSpec(
     ),
     belongings=lambda record: (RecordSet(PREFERENCE_REVISIONS, tuple(revisions_of(record))),),
     watch=WatchRule(),
+    named_for_subject=True,
 )

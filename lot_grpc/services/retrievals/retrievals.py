@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lot_grpc.domain.change import ResourceKind
@@ -140,6 +140,11 @@ class Retrievals:
         for known in (self._waiting, self._recent):
             for point in [p for p, one in known.items() if one.namespace == namespace]:
                 del known[point]
+
+    def drop(self, points: Iterable[str]) -> None:
+        """Drop recalls that were deleted from the store."""
+        for point in points:
+            self._recent.pop(point, None)
 
     async def flush(self) -> None:
         """Write the pending rows.

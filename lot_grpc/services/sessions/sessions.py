@@ -197,6 +197,10 @@ class Sessions(Resources[Session, None]):
         async with self._rows.turn(namespace, session_id):
             await compare_and_set(ResourceKind.SESSION, session_id, attempt)
 
+    async def delete(self, namespace: str, id: str, etag: str = "") -> None:
+        """Clear a session; it has no etag."""
+        await self.clear(namespace, id)
+
     async def _clear(self, row: SessionRow) -> None:
         if row.former:
             await self._rows.forget(row.namespace, row.session_id, row.former)

@@ -144,4 +144,5 @@ SESSION: Final = ResourceSpec(
     ),
     belongings=_belongings,
     watch=WatchRule(quiet=frozenset({FORMER})),
+    named_for_subject=True,
 )

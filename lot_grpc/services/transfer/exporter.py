@@ -7,15 +7,17 @@ then omits it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Container, Sequence
 from dataclasses import replace
 
 from lot_grpc.domain.transfer import ExportPosition, ExportSpec
 from lot_grpc.ports import Condition, Equals, Order, Range, Record, VectorStore
+from lot_grpc.services.clearing.subject_records import SubjectRecords
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.registry import ExportedCollection
-from lot_grpc.services.resource_spec import InnerReader
+from lot_grpc.services.resource_spec import InnerReader, Place
 from lot_grpc.services.retrievals.retrievals import Retrievals
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row, births_at
@@ -34,10 +36,13 @@ class Exporter:
         self._store = store
         self._resources = resources
         self._retrievals = retrievals
+        self._subjects = SubjectRecords(store, resources.registry)
 
     async def counts(self, spec: ExportSpec) -> dict[str, int]:
         """The number of records to export, by kind."""
         await self._retrievals.flush()
+        if spec.subject:
+            return await self._counts_of_subject(spec)
         counts: dict[str, int] = {}
         time_slice = TimeSlice()
         for kind in self._chosen(spec):
@@ -59,11 +64,24 @@ class Exporter:
             if after is not None and namespace < after.namespace:
                 continue
             here = after if after is not None and namespace == after.namespace else None
+            places = await self._places(namespace, spec.subject)
             start = names.index(here.kind) if here is not None and here.kind in names else 0
             for kind in kinds[start:]:
                 behind = here if here is not None and here.kind == kind.collection else None
                 async for found in self._of_kind(namespace, kind, behind, vectors=spec.vectors):
-                    yield found
+                    if places is None or _belongs(namespace, found[0], places):
+                        yield found
+
+    async def _counts_of_subject(self, spec: ExportSpec) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        async for row, _ in self.rows(replace(spec, vectors=False)):
+            if row.kind.is_thing:
+                counts[row.kind.resource_kind] += 1
+        return counts
+
+    async def _places(self, namespace: str, subject: str) -> Container[Place] | None:
+        """Where the records of a subject are; None without one: everywhere."""
+        return await self._subjects.places(namespace, subject) if subject else None
 
     def _chosen(self, spec: ExportSpec) -> list[ExportedCollection]:
         return [
@@ -201,6 +219,13 @@ class Exporter:
             if parents[record.id] in there
             and (rule.birth is None or rule.birth(record.payload) == there[parents[record.id]])
         }
+
+
+def _belongs(namespace: str, row: Row, places: Container[Place]) -> bool:
+    """Whether a record, or the one that it is part of, is at one of the places."""
+    rule, record = row.kind.rule, row.record
+    parent = rule.parent(namespace, record.payload) if rule.parent is not None else None
+    return (row.kind.collection, record.id) in places or parent in places
 
 
 def _place(record: Record) -> tuple[int, str]:

@@ -2117,6 +2117,199 @@ func (x *ClearNamespaceResponse) GetDeletedCount() int64 {
 	return 0
 }
 
+// Request of EraseSubject.
+type EraseSubjectRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means `default`.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Required. The value of the label `subject`; compared exactly.
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Delete nothing.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseSubjectRequest) Reset() {
+	*x = EraseSubjectRequest{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseSubjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseSubjectRequest) ProtoMessage() {}
+
+func (x *EraseSubjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseSubjectRequest.ProtoReflect.Descriptor instead.
+func (*EraseSubjectRequest) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *EraseSubjectRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *EraseSubjectRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *EraseSubjectRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+// Response of EraseSubject.
+type EraseSubjectResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of records that were, or would be, deleted, by resource kind without the enum prefix.
+	// Zero counts are omitted; what belongs to a record is not counted.
+	DeletedCounts map[string]int64 `protobuf:"bytes,1,rep,name=deleted_counts,json=deletedCounts,proto3" json:"deleted_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Sum of deleted_counts.
+	DeletedCount int64 `protobuf:"varint,2,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
+	// The first 1,000 of them.
+	Records []*SubjectRecord `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
+	// Number of outcomes of other records whose query and note were, or would be, removed.
+	RemovedTextCount int64 `protobuf:"varint,4,opt,name=removed_text_count,json=removedTextCount,proto3" json:"removed_text_count,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *EraseSubjectResponse) Reset() {
+	*x = EraseSubjectResponse{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseSubjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseSubjectResponse) ProtoMessage() {}
+
+func (x *EraseSubjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseSubjectResponse.ProtoReflect.Descriptor instead.
+func (*EraseSubjectResponse) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *EraseSubjectResponse) GetDeletedCounts() map[string]int64 {
+	if x != nil {
+		return x.DeletedCounts
+	}
+	return nil
+}
+
+func (x *EraseSubjectResponse) GetDeletedCount() int64 {
+	if x != nil {
+		return x.DeletedCount
+	}
+	return 0
+}
+
+func (x *EraseSubjectResponse) GetRecords() []*SubjectRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+func (x *EraseSubjectResponse) GetRemovedTextCount() int64 {
+	if x != nil {
+		return x.RemovedTextCount
+	}
+	return 0
+}
+
+// SubjectRecord is a record that belongs to a subject.
+type SubjectRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its kind.
+	ResourceKind ResourceKind `protobuf:"varint,1,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
+	// Its ID; for a preference the key.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubjectRecord) Reset() {
+	*x = SubjectRecord{}
+	mi := &file_lot_v1_admin_service_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubjectRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubjectRecord) ProtoMessage() {}
+
+func (x *SubjectRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_lot_v1_admin_service_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubjectRecord.ProtoReflect.Descriptor instead.
+func (*SubjectRecord) Descriptor() ([]byte, []int) {
+	return file_lot_v1_admin_service_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SubjectRecord) GetResourceKind() ResourceKind {
+	if x != nil {
+		return x.ResourceKind
+	}
+	return ResourceKind_RESOURCE_KIND_UNSPECIFIED
+}
+
+func (x *SubjectRecord) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 var File_lot_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lot_v1_admin_service_proto_rawDesc = "" +
@@ -2291,7 +2484,22 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\rdeleted_count\x18\x02 \x01(\x03R\fdeletedCount\x1a@\n" +
 	"\x12DeletedCountsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01*\x9c\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
+	"\x13EraseSubjectRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xb4\x02\n" +
+	"\x14EraseSubjectResponse\x12V\n" +
+	"\x0edeleted_counts\x18\x01 \x03(\v2/.lot.v1.EraseSubjectResponse.DeletedCountsEntryR\rdeletedCounts\x12#\n" +
+	"\rdeleted_count\x18\x02 \x01(\x03R\fdeletedCount\x12/\n" +
+	"\arecords\x18\x03 \x03(\v2\x15.lot.v1.SubjectRecordR\arecords\x12,\n" +
+	"\x12removed_text_count\x18\x04 \x01(\x03R\x10removedTextCount\x1a@\n" +
+	"\x12DeletedCountsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"Z\n" +
+	"\rSubjectRecord\x129\n" +
+	"\rresource_kind\x18\x01 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id*\x9c\x01\n" +
 	"\fReindexPhase\x12\x1d\n" +
 	"\x19REINDEX_PHASE_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17REINDEX_PHASE_PREPARING\x10\x01\x12\x1b\n" +
@@ -2302,7 +2510,7 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\x19EMBEDDING_USE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16EMBEDDING_USE_DOCUMENT\x10\x01\x12\x17\n" +
 	"\x13EMBEDDING_USE_QUERY\x10\x02\x12\x16\n" +
-	"\x12EMBEDDING_USE_CODE\x10\x032\xf1\b\n" +
+	"\x12EMBEDDING_USE_CODE\x10\x032\xc4\t\n" +
 	"\fAdminService\x12Y\n" +
 	"\rGetServerInfo\x12\x1c.lot.v1.GetServerInfoRequest\x1a\x1d.lot.v1.GetServerInfoResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12P\n" +
 	"\n" +
@@ -2317,7 +2525,8 @@ const file_lot_v1_admin_service_proto_rawDesc = "" +
 	"\aReindex\x12\x16.lot.v1.ReindexRequest\x1a\x17.lot.v1.ReindexResponse\"\bʥ\x19\x04\b\x03\x10\x010\x01\x12A\n" +
 	"\x05Embed\x12\x14.lot.v1.EmbedRequest\x1a\x15.lot.v1.EmbedResponse\"\vʥ\x19\x04\b\x01\x10\x02\x90\x02\x01\x12D\n" +
 	"\aCompact\x12\x16.lot.v1.CompactRequest\x1a\x17.lot.v1.CompactResponse\"\bʥ\x19\x04\b\x03\x10\x01\x12W\n" +
-	"\x0eClearNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponse\"\x06ʥ\x19\x02\b\x03BG\n" +
+	"\x0eClearNamespace\x12\x1d.lot.v1.ClearNamespaceRequest\x1a\x1e.lot.v1.ClearNamespaceResponse\"\x06ʥ\x19\x02\b\x03\x12Q\n" +
+	"\fEraseSubject\x12\x1b.lot.v1.EraseSubjectRequest\x1a\x1c.lot.v1.EraseSubjectResponse\"\x06ʥ\x19\x02\b\x03BG\n" +
 	"\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3"
 
 var (
@@ -2333,7 +2542,7 @@ func file_lot_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lot_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_lot_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_lot_v1_admin_service_proto_goTypes = []any{
 	(ReindexPhase)(0),                     // 0: lot.v1.ReindexPhase
 	(EmbeddingUse)(0),                     // 1: lot.v1.EmbeddingUse
@@ -2364,89 +2573,98 @@ var file_lot_v1_admin_service_proto_goTypes = []any{
 	(*TextEmbedding)(nil),                 // 26: lot.v1.TextEmbedding
 	(*ClearNamespaceRequest)(nil),         // 27: lot.v1.ClearNamespaceRequest
 	(*ClearNamespaceResponse)(nil),        // 28: lot.v1.ClearNamespaceResponse
-	nil,                                   // 29: lot.v1.GetServerInfoResponse.RecordCountsEntry
-	nil,                                   // 30: lot.v1.NamespaceUsage.RecordCountsEntry
-	nil,                                   // 31: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	nil,                                   // 32: lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
-	nil,                                   // 33: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	(*timestamppb.Timestamp)(nil),         // 34: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),           // 35: google.protobuf.Duration
-	(*NamespaceQuotaUsage)(nil),           // 36: lot.v1.NamespaceQuotaUsage
-	(ResourceKind)(0),                     // 37: lot.v1.ResourceKind
-	(ReviewState)(0),                      // 38: lot.v1.ReviewState
-	(*Notice)(nil),                        // 39: lot.v1.Notice
-	(*Review)(nil),                        // 40: lot.v1.Review
-	(*status.Status)(nil),                 // 41: google.rpc.Status
-	(*GetNamespacePolicyRequest)(nil),     // 42: lot.v1.GetNamespacePolicyRequest
-	(*UpdateNamespacePolicyRequest)(nil),  // 43: lot.v1.UpdateNamespacePolicyRequest
-	(*ExportRequest)(nil),                 // 44: lot.v1.ExportRequest
-	(*ImportRequest)(nil),                 // 45: lot.v1.ImportRequest
-	(*GetNamespacePolicyResponse)(nil),    // 46: lot.v1.GetNamespacePolicyResponse
-	(*UpdateNamespacePolicyResponse)(nil), // 47: lot.v1.UpdateNamespacePolicyResponse
-	(*ExportResponse)(nil),                // 48: lot.v1.ExportResponse
-	(*ImportResponse)(nil),                // 49: lot.v1.ImportResponse
+	(*EraseSubjectRequest)(nil),           // 29: lot.v1.EraseSubjectRequest
+	(*EraseSubjectResponse)(nil),          // 30: lot.v1.EraseSubjectResponse
+	(*SubjectRecord)(nil),                 // 31: lot.v1.SubjectRecord
+	nil,                                   // 32: lot.v1.GetServerInfoResponse.RecordCountsEntry
+	nil,                                   // 33: lot.v1.NamespaceUsage.RecordCountsEntry
+	nil,                                   // 34: lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	nil,                                   // 35: lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	nil,                                   // 36: lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	nil,                                   // 37: lot.v1.EraseSubjectResponse.DeletedCountsEntry
+	(*timestamppb.Timestamp)(nil),         // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),           // 39: google.protobuf.Duration
+	(*NamespaceQuotaUsage)(nil),           // 40: lot.v1.NamespaceQuotaUsage
+	(ResourceKind)(0),                     // 41: lot.v1.ResourceKind
+	(ReviewState)(0),                      // 42: lot.v1.ReviewState
+	(*Notice)(nil),                        // 43: lot.v1.Notice
+	(*Review)(nil),                        // 44: lot.v1.Review
+	(*status.Status)(nil),                 // 45: google.rpc.Status
+	(*GetNamespacePolicyRequest)(nil),     // 46: lot.v1.GetNamespacePolicyRequest
+	(*UpdateNamespacePolicyRequest)(nil),  // 47: lot.v1.UpdateNamespacePolicyRequest
+	(*ExportRequest)(nil),                 // 48: lot.v1.ExportRequest
+	(*ImportRequest)(nil),                 // 49: lot.v1.ImportRequest
+	(*GetNamespacePolicyResponse)(nil),    // 50: lot.v1.GetNamespacePolicyResponse
+	(*UpdateNamespacePolicyResponse)(nil), // 51: lot.v1.UpdateNamespacePolicyResponse
+	(*ExportResponse)(nil),                // 52: lot.v1.ExportResponse
+	(*ImportResponse)(nil),                // 53: lot.v1.ImportResponse
 }
 var file_lot_v1_admin_service_proto_depIdxs = []int32{
-	29, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
+	32, // 0: lot.v1.GetServerInfoResponse.record_counts:type_name -> lot.v1.GetServerInfoResponse.RecordCountsEntry
 	4,  // 1: lot.v1.GetServerInfoResponse.store:type_name -> lot.v1.StoreStatus
 	5,  // 2: lot.v1.GetServerInfoResponse.limits:type_name -> lot.v1.ServerLimits
-	34, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
-	34, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
-	35, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
+	38, // 3: lot.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	38, // 4: lot.v1.GetServerInfoResponse.server_time:type_name -> google.protobuf.Timestamp
+	39, // 5: lot.v1.ServerLimits.max_call_duration:type_name -> google.protobuf.Duration
 	8,  // 6: lot.v1.CheckReadyResponse.checks:type_name -> lot.v1.ReadyCheck
 	11, // 7: lot.v1.ListNamespacesResponse.namespaces:type_name -> lot.v1.NamespaceUsage
-	30, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
-	36, // 9: lot.v1.NamespaceUsage.quota_usage:type_name -> lot.v1.NamespaceQuotaUsage
-	37, // 10: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
+	33, // 8: lot.v1.NamespaceUsage.record_counts:type_name -> lot.v1.NamespaceUsage.RecordCountsEntry
+	40, // 9: lot.v1.NamespaceUsage.quota_usage:type_name -> lot.v1.NamespaceQuotaUsage
+	41, // 10: lot.v1.ReviewRecordsRequest.resource_kind:type_name -> lot.v1.ResourceKind
 	13, // 11: lot.v1.ReviewRecordsRequest.items:type_name -> lot.v1.ReviewItem
-	38, // 12: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
+	42, // 12: lot.v1.ReviewRecordsRequest.state:type_name -> lot.v1.ReviewState
 	15, // 13: lot.v1.ReviewRecordsResponse.results:type_name -> lot.v1.ReviewResult
-	39, // 14: lot.v1.ReviewRecordsResponse.notices:type_name -> lot.v1.Notice
-	40, // 15: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
-	41, // 16: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
-	31, // 17: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
-	32, // 18: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
+	43, // 14: lot.v1.ReviewRecordsResponse.notices:type_name -> lot.v1.Notice
+	44, // 15: lot.v1.ReviewResult.review:type_name -> lot.v1.Review
+	45, // 16: lot.v1.ReviewResult.error:type_name -> google.rpc.Status
+	34, // 17: lot.v1.SeedKnowledgeResponse.created_counts:type_name -> lot.v1.SeedKnowledgeResponse.CreatedCountsEntry
+	35, // 18: lot.v1.SeedKnowledgeResponse.created_by_pack:type_name -> lot.v1.SeedKnowledgeResponse.CreatedByPackEntry
 	18, // 19: lot.v1.SeedKnowledgeResponse.packs:type_name -> lot.v1.KnowledgePack
 	0,  // 20: lot.v1.ReindexResponse.phase:type_name -> lot.v1.ReindexPhase
-	37, // 21: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
-	35, // 22: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
-	35, // 23: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
+	41, // 21: lot.v1.ReindexResponse.resource_kind:type_name -> lot.v1.ResourceKind
+	39, // 22: lot.v1.ReindexResponse.elapsed:type_name -> google.protobuf.Duration
+	39, // 23: lot.v1.ReindexResponse.remaining:type_name -> google.protobuf.Duration
 	24, // 24: lot.v1.EmbedRequest.items:type_name -> lot.v1.EmbedItem
 	1,  // 25: lot.v1.EmbedItem.use:type_name -> lot.v1.EmbeddingUse
 	26, // 26: lot.v1.EmbedResponse.embeddings:type_name -> lot.v1.TextEmbedding
-	37, // 27: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
-	33, // 28: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
-	2,  // 29: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
-	6,  // 30: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
-	9,  // 31: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
-	42, // 32: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
-	43, // 33: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
-	12, // 34: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
-	16, // 35: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
-	44, // 36: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
-	45, // 37: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
-	19, // 38: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
-	23, // 39: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
-	21, // 40: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
-	27, // 41: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
-	3,  // 42: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
-	7,  // 43: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
-	10, // 44: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
-	46, // 45: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
-	47, // 46: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
-	14, // 47: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
-	17, // 48: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
-	48, // 49: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
-	49, // 50: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
-	20, // 51: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
-	25, // 52: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
-	22, // 53: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
-	28, // 54: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
-	42, // [42:55] is the sub-list for method output_type
-	29, // [29:42] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	41, // 27: lot.v1.ClearNamespaceRequest.resource_kinds:type_name -> lot.v1.ResourceKind
+	36, // 28: lot.v1.ClearNamespaceResponse.deleted_counts:type_name -> lot.v1.ClearNamespaceResponse.DeletedCountsEntry
+	37, // 29: lot.v1.EraseSubjectResponse.deleted_counts:type_name -> lot.v1.EraseSubjectResponse.DeletedCountsEntry
+	31, // 30: lot.v1.EraseSubjectResponse.records:type_name -> lot.v1.SubjectRecord
+	41, // 31: lot.v1.SubjectRecord.resource_kind:type_name -> lot.v1.ResourceKind
+	2,  // 32: lot.v1.AdminService.GetServerInfo:input_type -> lot.v1.GetServerInfoRequest
+	6,  // 33: lot.v1.AdminService.CheckReady:input_type -> lot.v1.CheckReadyRequest
+	9,  // 34: lot.v1.AdminService.ListNamespaces:input_type -> lot.v1.ListNamespacesRequest
+	46, // 35: lot.v1.AdminService.GetNamespacePolicy:input_type -> lot.v1.GetNamespacePolicyRequest
+	47, // 36: lot.v1.AdminService.UpdateNamespacePolicy:input_type -> lot.v1.UpdateNamespacePolicyRequest
+	12, // 37: lot.v1.AdminService.ReviewRecords:input_type -> lot.v1.ReviewRecordsRequest
+	16, // 38: lot.v1.AdminService.SeedKnowledge:input_type -> lot.v1.SeedKnowledgeRequest
+	48, // 39: lot.v1.AdminService.Export:input_type -> lot.v1.ExportRequest
+	49, // 40: lot.v1.AdminService.Import:input_type -> lot.v1.ImportRequest
+	19, // 41: lot.v1.AdminService.Reindex:input_type -> lot.v1.ReindexRequest
+	23, // 42: lot.v1.AdminService.Embed:input_type -> lot.v1.EmbedRequest
+	21, // 43: lot.v1.AdminService.Compact:input_type -> lot.v1.CompactRequest
+	27, // 44: lot.v1.AdminService.ClearNamespace:input_type -> lot.v1.ClearNamespaceRequest
+	29, // 45: lot.v1.AdminService.EraseSubject:input_type -> lot.v1.EraseSubjectRequest
+	3,  // 46: lot.v1.AdminService.GetServerInfo:output_type -> lot.v1.GetServerInfoResponse
+	7,  // 47: lot.v1.AdminService.CheckReady:output_type -> lot.v1.CheckReadyResponse
+	10, // 48: lot.v1.AdminService.ListNamespaces:output_type -> lot.v1.ListNamespacesResponse
+	50, // 49: lot.v1.AdminService.GetNamespacePolicy:output_type -> lot.v1.GetNamespacePolicyResponse
+	51, // 50: lot.v1.AdminService.UpdateNamespacePolicy:output_type -> lot.v1.UpdateNamespacePolicyResponse
+	14, // 51: lot.v1.AdminService.ReviewRecords:output_type -> lot.v1.ReviewRecordsResponse
+	17, // 52: lot.v1.AdminService.SeedKnowledge:output_type -> lot.v1.SeedKnowledgeResponse
+	52, // 53: lot.v1.AdminService.Export:output_type -> lot.v1.ExportResponse
+	53, // 54: lot.v1.AdminService.Import:output_type -> lot.v1.ImportResponse
+	20, // 55: lot.v1.AdminService.Reindex:output_type -> lot.v1.ReindexResponse
+	25, // 56: lot.v1.AdminService.Embed:output_type -> lot.v1.EmbedResponse
+	22, // 57: lot.v1.AdminService.Compact:output_type -> lot.v1.CompactResponse
+	28, // 58: lot.v1.AdminService.ClearNamespace:output_type -> lot.v1.ClearNamespaceResponse
+	30, // 59: lot.v1.AdminService.EraseSubject:output_type -> lot.v1.EraseSubjectResponse
+	46, // [46:60] is the sub-list for method output_type
+	32, // [32:46] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_lot_v1_admin_service_proto_init() }
@@ -2467,7 +2685,7 @@ func file_lot_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lot_v1_admin_service_proto_rawDesc), len(file_lot_v1_admin_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ const (
 	AdminService_Embed_FullMethodName                 = "/lot.v1.AdminService/Embed"
 	AdminService_Compact_FullMethodName               = "/lot.v1.AdminService/Compact"
 	AdminService_ClearNamespace_FullMethodName        = "/lot.v1.AdminService/ClearNamespace"
+	AdminService_EraseSubject_FullMethodName          = "/lot.v1.AdminService/EraseSubject"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -109,6 +110,17 @@ type AdminServiceClient interface {
 	// Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
 	// CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(ctx context.Context, in *ClearNamespaceRequest, opts ...grpc.CallOption) (*ClearNamespaceResponse, error)
+	// EraseSubject permanently deletes what belongs to a subject: the records with the label
+	// `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+	// `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+	// deletes the retrievals that showed one of them or mention the subject, and removes their
+	// queries from outcomes and context stats of other records.
+	//
+	// If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+	// Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+	// `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+	// NAMESPACE_CLEARING, CONTENTION.
+	EraseSubject(ctx context.Context, in *EraseSubjectRequest, opts ...grpc.CallOption) (*EraseSubjectResponse, error)
 }
 
 type adminServiceClient struct {
@@ -270,6 +282,16 @@ func (c *adminServiceClient) ClearNamespace(ctx context.Context, in *ClearNamesp
 	return out, nil
 }
 
+func (c *adminServiceClient) EraseSubject(ctx context.Context, in *EraseSubjectRequest, opts ...grpc.CallOption) (*EraseSubjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseSubjectResponse)
+	err := c.cc.Invoke(ctx, AdminService_EraseSubject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -345,6 +367,17 @@ type AdminServiceServer interface {
 	// Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
 	// CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
 	ClearNamespace(context.Context, *ClearNamespaceRequest) (*ClearNamespaceResponse, error)
+	// EraseSubject permanently deletes what belongs to a subject: the records with the label
+	// `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+	// `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+	// deletes the retrievals that showed one of them or mention the subject, and removes their
+	// queries from outcomes and context stats of other records.
+	//
+	// If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+	// Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+	// `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+	// NAMESPACE_CLEARING, CONTENTION.
+	EraseSubject(context.Context, *EraseSubjectRequest) (*EraseSubjectResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -393,6 +426,9 @@ func (UnimplementedAdminServiceServer) Compact(context.Context, *CompactRequest)
 }
 func (UnimplementedAdminServiceServer) ClearNamespace(context.Context, *ClearNamespaceRequest) (*ClearNamespaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClearNamespace not implemented")
+}
+func (UnimplementedAdminServiceServer) EraseSubject(context.Context, *EraseSubjectRequest) (*EraseSubjectResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseSubject not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -624,6 +660,24 @@ func _AdminService_ClearNamespace_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_EraseSubject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseSubjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).EraseSubject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_EraseSubject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).EraseSubject(ctx, req.(*EraseSubjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -670,6 +724,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ClearNamespace",
 			Handler:    _AdminService_ClearNamespace_Handler,
+		},
+		{
+			MethodName: "EraseSubject",
+			Handler:    _AdminService_EraseSubject_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -106,7 +106,10 @@ type ExportRequest struct {
 	// Include vectors, so that importing into a store of the same model need not embed again.
 	IncludeVectors bool `protobuf:"varint,5,opt,name=include_vectors,json=includeVectors,proto3" json:"include_vectors,omitempty"`
 	// Send only the header and the summary, with current counts.
-	DryRun        bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Export only what belongs to this subject, as EraseSubject would erase it; empty means
+	// everything.
+	Subject       string `protobuf:"bytes,7,opt,name=subject,proto3" json:"subject,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -181,6 +184,13 @@ func (x *ExportRequest) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ExportRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
 }
 
 // Response of Export: one message of the stream, about 256 KiB unless a single record is larger.
@@ -1103,14 +1113,15 @@ var File_lot_v1_transfer_proto protoreflect.FileDescriptor
 
 const file_lot_v1_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\xf6\x01\n" +
+	"\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\x90\x02\n" +
 	"\rExportRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12%\n" +
 	"\x0eall_namespaces\x18\x02 \x01(\bR\rallNamespaces\x12;\n" +
 	"\x0eresource_kinds\x18\x03 \x03(\x0e2\x14.lot.v1.ResourceKindR\rresourceKinds\x12!\n" +
 	"\fafter_cursor\x18\x04 \x01(\tR\vafterCursor\x12'\n" +
 	"\x0finclude_vectors\x18\x05 \x01(\bR\x0eincludeVectors\x12\x17\n" +
-	"\adry_run\x18\x06 \x01(\bR\x06dryRun\"\xb7\x01\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\x12\x18\n" +
+	"\asubject\x18\a \x01(\tR\asubject\"\xb7\x01\n" +
 	"\x0eExportResponse\x12,\n" +
 	"\x06header\x18\x01 \x01(\v2\x14.lot.v1.ExportHeaderR\x06header\x12.\n" +
 	"\arecords\x18\x02 \x03(\v2\x14.lot.v1.ExportRecordR\arecords\x12\x16\n" +

@@ -1191,3 +1191,119 @@ class ClearNamespaceResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ClearNamespaceResponse: _TypeAlias = ClearNamespaceResponse  # noqa: Y015
+
+@_typing.final
+class EraseSubjectRequest(_message.Message):
+    """Request of EraseSubject."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means `default`."""
+    subject: _builtins.str
+    """Required. The value of the label `subject`; compared exactly."""
+    dry_run: _builtins.bool
+    """Delete nothing."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dry_run", b"dry_run", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSubjectRequest: _TypeAlias = EraseSubjectRequest  # noqa: Y015
+
+@_typing.final
+class EraseSubjectResponse(_message.Message):
+    """Response of EraseSubject."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class DeletedCountsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    DELETED_COUNTS_FIELD_NUMBER: _builtins.int
+    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    REMOVED_TEXT_COUNT_FIELD_NUMBER: _builtins.int
+    deleted_count: _builtins.int
+    """Sum of deleted_counts."""
+    removed_text_count: _builtins.int
+    """Number of outcomes of other records whose query and note were, or would be, removed."""
+    @_builtins.property
+    def deleted_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Number of records that were, or would be, deleted, by resource kind without the enum prefix.
+        Zero counts are omitted; what belongs to a record is not counted.
+        """
+
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubjectRecord]:
+        """The first 1,000 of them."""
+
+    def __init__(
+        self,
+        *,
+        deleted_counts: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        deleted_count: _builtins.int = ...,
+        records: _abc.Iterable[Global___SubjectRecord] | None = ...,
+        removed_text_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "deleted_counts", b"deleted_counts", "records", b"records", "removed_text_count", b"removed_text_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSubjectResponse: _TypeAlias = EraseSubjectResponse  # noqa: Y015
+
+@_typing.final
+class SubjectRecord(_message.Message):
+    """SubjectRecord is a record that belongs to a subject."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESOURCE_KIND_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    resource_kind: _resource_kind_pb2.ResourceKind.ValueType
+    """Its kind."""
+    id: _builtins.str
+    """Its ID; for a preference the key."""
+    def __init__(
+        self,
+        *,
+        resource_kind: _resource_kind_pb2.ResourceKind.ValueType = ...,
+        id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "resource_kind", b"resource_kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubjectRecord: _TypeAlias = SubjectRecord  # noqa: Y015

@@ -87,6 +87,7 @@ class ExportRequest(_message.Message):
     AFTER_CURSOR_FIELD_NUMBER: _builtins.int
     INCLUDE_VECTORS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means `default`."""
     all_namespaces: _builtins.bool
@@ -99,6 +100,10 @@ class ExportRequest(_message.Message):
     """Include vectors, so that importing into a store of the same model need not embed again."""
     dry_run: _builtins.bool
     """Send only the header and the summary, with current counts."""
+    subject: _builtins.str
+    """Export only what belongs to this subject, as EraseSubject would erase it; empty means
+    everything.
+    """
     @_builtins.property
     def resource_kinds(self) -> _containers.RepeatedScalarFieldContainer[_resource_kind_pb2.ResourceKind.ValueType]:
         """Resource kinds to export; empty means all. Dependent data that is not a kind of its own
@@ -116,10 +121,11 @@ class ExportRequest(_message.Message):
         after_cursor: _builtins.str = ...,
         include_vectors: _builtins.bool = ...,
         dry_run: _builtins.bool = ...,
+        subject: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "all_namespaces", b"all_namespaces", "dry_run", b"dry_run", "include_vectors", b"include_vectors", "namespace", b"namespace", "resource_kinds", b"resource_kinds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "all_namespaces", b"all_namespaces", "dry_run", b"dry_run", "include_vectors", b"include_vectors", "namespace", b"namespace", "resource_kinds", b"resource_kinds", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

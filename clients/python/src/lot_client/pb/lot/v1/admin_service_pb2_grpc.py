@@ -106,6 +106,11 @@ class AdminServiceStub(object):
                 request_serializer=lot_dot_v1_dot_admin__service__pb2.ClearNamespaceRequest.SerializeToString,
                 response_deserializer=lot_dot_v1_dot_admin__service__pb2.ClearNamespaceResponse.FromString,
                 _registered_method=True)
+        self.EraseSubject = channel.unary_unary(
+                '/lot.v1.AdminService/EraseSubject',
+                request_serializer=lot_dot_v1_dot_admin__service__pb2.EraseSubjectRequest.SerializeToString,
+                response_deserializer=lot_dot_v1_dot_admin__service__pb2.EraseSubjectResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -246,6 +251,22 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EraseSubject(self, request, context):
+        """EraseSubject permanently deletes what belongs to a subject: the records with the label
+        `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+        `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+        deletes the retrievals that showed one of them or mention the subject, and removes their
+        queries from outcomes and context stats of other records.
+
+        If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+        Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+        `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+        NAMESPACE_CLEARING, CONTENTION.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -313,6 +334,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ClearNamespace,
                     request_deserializer=lot_dot_v1_dot_admin__service__pb2.ClearNamespaceRequest.FromString,
                     response_serializer=lot_dot_v1_dot_admin__service__pb2.ClearNamespaceResponse.SerializeToString,
+            ),
+            'EraseSubject': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseSubject,
+                    request_deserializer=lot_dot_v1_dot_admin__service__pb2.EraseSubjectRequest.FromString,
+                    response_serializer=lot_dot_v1_dot_admin__service__pb2.EraseSubjectResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -671,6 +697,33 @@ class AdminService(object):
             '/lot.v1.AdminService/ClearNamespace',
             lot_dot_v1_dot_admin__service__pb2.ClearNamespaceRequest.SerializeToString,
             lot_dot_v1_dot_admin__service__pb2.ClearNamespaceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseSubject(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lot.v1.AdminService/EraseSubject',
+            lot_dot_v1_dot_admin__service__pb2.EraseSubjectRequest.SerializeToString,
+            lot_dot_v1_dot_admin__service__pb2.EraseSubjectResponse.FromString,
             options,
             channel_credentials,
             insecure,

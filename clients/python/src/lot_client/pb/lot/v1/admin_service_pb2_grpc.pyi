@@ -117,6 +117,18 @@ class AdminServiceStub:
     Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
     CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
     """
+    EraseSubject: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.EraseSubjectRequest, _admin_service_pb2.EraseSubjectResponse]
+    """EraseSubject permanently deletes what belongs to a subject: the records with the label
+    `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+    `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+    deletes the retrievals that showed one of them or mention the subject, and removes their
+    queries from outcomes and context stats of other records.
+
+    If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+    Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+    `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+    NAMESPACE_CLEARING, CONTENTION.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -204,6 +216,18 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
     CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+    """
+    EraseSubject: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.EraseSubjectRequest, _admin_service_pb2.EraseSubjectResponse]  # type: ignore[assignment]
+    """EraseSubject permanently deletes what belongs to a subject: the records with the label
+    `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+    `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+    deletes the retrievals that showed one of them or mention the subject, and removes their
+    queries from outcomes and context stats of other records.
+
+    If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+    Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+    `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+    NAMESPACE_CLEARING, CONTENTION.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -367,6 +391,24 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Earlier request IDs are forgotten: repeating such a request is a new one. Watchers receive one
         CLEARED, or one per resource kind, and no DELETED. Errors: NAMESPACE_CLEARING.
+        """
+
+    @_abc_1.abstractmethod
+    def EraseSubject(
+        self,
+        request: _admin_service_pb2.EraseSubjectRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_service_pb2.EraseSubjectResponse, _abc.Awaitable[_admin_service_pb2.EraseSubjectResponse]]:
+        """EraseSubject permanently deletes what belongs to a subject: the records with the label
+        `subject`, the preferences and sessions whose key or ID is the subject or begins with it and
+        `:` or `/`, and whatever belongs to those, such as events, outcomes and former values. It also
+        deletes the retrievals that showed one of them or mention the subject, and removes their
+        queries from outcomes and context stats of other records.
+
+        If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
+        Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
+        `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+        NAMESPACE_CLEARING, CONTENTION.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

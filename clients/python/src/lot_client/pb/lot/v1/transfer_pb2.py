@@ -41,7 +41,7 @@ from lot_client.pb.lot.v1 import retrieval_pb2 as lot_dot_v1_dot_retrieval__pb2
 from lot_client.pb.lot.v1 import session_pb2 as lot_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\xf4\x01\n\rExportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x16\n\x0e\x61ll_namespaces\x18\x02 \x01(\x08\x12?\n\x0eresource_kinds\x18\x03 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1e\n\x0c\x61\x66ter_cursor\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x0finclude_vectors\x18\x05 \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\"\x95\x01\n\x0e\x45xportResponse\x12$\n\x06header\x18\x01 \x01(\x0b\x32\x14.lot.v1.ExportHeader\x12%\n\x07records\x18\x02 \x03(\x0b\x32\x14.lot.v1.ExportRecord\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12&\n\x07summary\x18\x04 \x01(\x0b\x32\x15.lot.v1.ExportSummary\"\xe7\x01\n\x0c\x45xportHeader\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\x05\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x03 \x01(\t\x12\x12\n\ndimensions\x18\x04 \x01(\x05\x12/\n\x0b\x65xport_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x16\x65mbedding_model_sha256\x18\x06 \x01(\t\x12\x16\n\x0eschema_version\x18\x07 \x01(\x05\x12\x11\n\ttokenizer\x18\x08 \x01(\t\"\xb0\x01\n\rExportSummary\x12>\n\rrecord_counts\x18\x01 \x03(\x0b\x32\'.lot.v1.ExportSummary.RecordCountsEntry\x12*\n\x07\x65lapsed\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xac\x06\n\x0c\x45xportRecord\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12 \n\x06memory\x18\x02 \x01(\x0b\x32\x0e.lot.v1.MemoryH\x00\x12\"\n\x07pattern\x18\x03 \x01(\x0b\x32\x0f.lot.v1.PatternH\x00\x12\'\n\x07outcome\x18\x04 \x01(\x0b\x32\x14.lot.v1.OutcomeEntryH\x00\x12\"\n\x07\x65pisode\x18\x05 \x01(\x0b\x32\x0f.lot.v1.EpisodeH\x00\x12\x35\n\repisode_event\x18\x06 \x01(\x0b\x32\x1c.lot.v1.ExportedEpisodeEventH\x00\x12/\n\x0e\x65rror_solution\x18\x07 \x01(\x0b\x32\x15.lot.v1.ErrorSolutionH\x00\x12\x30\n\npreference\x18\x08 \x01(\x0b\x32\x1a.lot.v1.ExportedPreferenceH\x00\x12\"\n\x07session\x18\t \x01(\x0b\x32\x0f.lot.v1.SessionH\x00\x12/\n\x0elearning_event\x18\n \x01(\x0b\x32\x15.lot.v1.LearningEventH\x00\x12$\n\x08\x64\x65\x63ision\x18\x0b \x01(\x0b\x32\x10.lot.v1.DecisionH\x00\x12+\n\x0c\x61\x63tion_value\x18\x0c \x01(\x0b\x32\x13.lot.v1.ActionValueH\x00\x12)\n\x06policy\x18\r \x01(\x0b\x32\x17.lot.v1.NamespacePolicyH\x00\x12&\n\tretrieval\x18\x10 \x01(\x0b\x32\x11.lot.v1.RetrievalH\x00\x12\x32\n\x07vectors\x18\x0e \x03(\x0b\x32!.lot.v1.ExportRecord.VectorsEntry\x12,\n\x0bstored_form\x18\x0f \x01(\x0b\x32\x17.google.protobuf.Struct\x1a\x46\n\x0cVectorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.lot.v1.ExportedVector:\x02\x38\x01\x42\x08\n\x06record\"\x83\x01\n\x14\x45xportedEpisodeEvent\x12>\n\nepisode_id\x18\x01 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12+\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.lot.v1.EpisodeEventB\x06\xbaH\x03\xc8\x01\x01\"q\n\x12\x45xportedPreference\x12.\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.PreferenceB\x06\xbaH\x03\xc8\x01\x01\x12+\n\x07history\x18\x02 \x03(\x0b\x32\x1a.lot.v1.PreferenceRevision\"G\n\x0e\x45xportedVector\x12\x0e\n\x06values\x18\x01 \x03(\x02\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0cvector_count\x18\x03 \x01(\r\"\xae\x02\n\rImportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x17\n\x0fkeep_namespaces\x18\x02 \x01(\x08\x12$\n\x06header\x18\x03 \x01(\x0b\x32\x14.lot.v1.ExportHeader\x12?\n\x0f\x63onflict_policy\x18\x04 \x01(\x0e\x32\x1c.lot.v1.ImportConflictPolicyB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x30\n\x07records\x18\x06 \x03(\x0b\x32\x14.lot.v1.ExportRecordB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\x12\x18\n\x06\x63ursor\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"\xe4\x01\n\x0eImportResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x16\n\x0eimported_count\x18\x02 \x01(\x03\x12\x17\n\x0funchanged_count\x18\x03 \x01(\x03\x12\x15\n\rskipped_count\x18\x04 \x01(\x03\x12\x43\n\x0fimported_counts\x18\x05 \x03(\x0b\x32*.lot.v1.ImportResponse.ImportedCountsEntry\x1a\x35\n\x13ImportedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\xa6\x01\n\x14ImportConflictPolicy\x12&\n\"IMPORT_CONFLICT_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bIMPORT_CONFLICT_POLICY_FAIL\x10\x01\x12\x1f\n\x1bIMPORT_CONFLICT_POLICY_SKIP\x10\x02\x12$\n IMPORT_CONFLICT_POLICY_OVERWRITE\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15lot/v1/transfer.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15lot/v1/decision.proto\x1a\x14lot/v1/episode.proto\x1a\x1blot/v1/error_solution.proto\x1a\x15lot/v1/learning.proto\x1a\x1blot/v1/learning_event.proto\x1a\x13lot/v1/memory.proto\x1a\x1dlot/v1/namespace_policy.proto\x1a\x14lot/v1/pattern.proto\x1a\x1clot/v1/pattern_service.proto\x1a\x17lot/v1/preference.proto\x1a\x1alot/v1/resource_kind.proto\x1a\x16lot/v1/retrieval.proto\x1a\x14lot/v1/session.proto\"\x8f\x02\n\rExportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x16\n\x0e\x61ll_namespaces\x18\x02 \x01(\x08\x12?\n\x0eresource_kinds\x18\x03 \x03(\x0e\x32\x14.lot.v1.ResourceKindB\x11\xbaH\x0e\x92\x01\x0b\x10\x14\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1e\n\x0c\x61\x66ter_cursor\x18\x04 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12\x17\n\x0finclude_vectors\x18\x05 \x01(\x08\x12\x0f\n\x07\x64ry_run\x18\x06 \x01(\x08\x12\x19\n\x07subject\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\x80\x02\"\x95\x01\n\x0e\x45xportResponse\x12$\n\x06header\x18\x01 \x01(\x0b\x32\x14.lot.v1.ExportHeader\x12%\n\x07records\x18\x02 \x03(\x0b\x32\x14.lot.v1.ExportRecord\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12&\n\x07summary\x18\x04 \x01(\x0b\x32\x15.lot.v1.ExportSummary\"\xe7\x01\n\x0c\x45xportHeader\x12\x16\n\x0e\x66ormat_version\x18\x01 \x01(\x05\x12\x16\n\x0eserver_version\x18\x02 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x03 \x01(\t\x12\x12\n\ndimensions\x18\x04 \x01(\x05\x12/\n\x0b\x65xport_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x16\x65mbedding_model_sha256\x18\x06 \x01(\t\x12\x16\n\x0eschema_version\x18\x07 \x01(\x05\x12\x11\n\ttokenizer\x18\x08 \x01(\t\"\xb0\x01\n\rExportSummary\x12>\n\rrecord_counts\x18\x01 \x03(\x0b\x32\'.lot.v1.ExportSummary.RecordCountsEntry\x12*\n\x07\x65lapsed\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a\x33\n\x11RecordCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\xac\x06\n\x0c\x45xportRecord\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12 \n\x06memory\x18\x02 \x01(\x0b\x32\x0e.lot.v1.MemoryH\x00\x12\"\n\x07pattern\x18\x03 \x01(\x0b\x32\x0f.lot.v1.PatternH\x00\x12\'\n\x07outcome\x18\x04 \x01(\x0b\x32\x14.lot.v1.OutcomeEntryH\x00\x12\"\n\x07\x65pisode\x18\x05 \x01(\x0b\x32\x0f.lot.v1.EpisodeH\x00\x12\x35\n\repisode_event\x18\x06 \x01(\x0b\x32\x1c.lot.v1.ExportedEpisodeEventH\x00\x12/\n\x0e\x65rror_solution\x18\x07 \x01(\x0b\x32\x15.lot.v1.ErrorSolutionH\x00\x12\x30\n\npreference\x18\x08 \x01(\x0b\x32\x1a.lot.v1.ExportedPreferenceH\x00\x12\"\n\x07session\x18\t \x01(\x0b\x32\x0f.lot.v1.SessionH\x00\x12/\n\x0elearning_event\x18\n \x01(\x0b\x32\x15.lot.v1.LearningEventH\x00\x12$\n\x08\x64\x65\x63ision\x18\x0b \x01(\x0b\x32\x10.lot.v1.DecisionH\x00\x12+\n\x0c\x61\x63tion_value\x18\x0c \x01(\x0b\x32\x13.lot.v1.ActionValueH\x00\x12)\n\x06policy\x18\r \x01(\x0b\x32\x17.lot.v1.NamespacePolicyH\x00\x12&\n\tretrieval\x18\x10 \x01(\x0b\x32\x11.lot.v1.RetrievalH\x00\x12\x32\n\x07vectors\x18\x0e \x03(\x0b\x32!.lot.v1.ExportRecord.VectorsEntry\x12,\n\x0bstored_form\x18\x0f \x01(\x0b\x32\x17.google.protobuf.Struct\x1a\x46\n\x0cVectorsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.lot.v1.ExportedVector:\x02\x38\x01\x42\x08\n\x06record\"\x83\x01\n\x14\x45xportedEpisodeEvent\x12>\n\nepisode_id\x18\x01 \x01(\tB*\xbaH\'r%2#^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$\x12+\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.lot.v1.EpisodeEventB\x06\xbaH\x03\xc8\x01\x01\"q\n\x12\x45xportedPreference\x12.\n\npreference\x18\x01 \x01(\x0b\x32\x12.lot.v1.PreferenceB\x06\xbaH\x03\xc8\x01\x01\x12+\n\x07history\x18\x02 \x03(\x0b\x32\x1a.lot.v1.PreferenceRevision\"G\n\x0e\x45xportedVector\x12\x0e\n\x06values\x18\x01 \x03(\x02\x12\x0f\n\x07indices\x18\x02 \x03(\r\x12\x14\n\x0cvector_count\x18\x03 \x01(\r\"\xae\x02\n\rImportRequest\x12@\n\tnamespace\x18\x01 \x01(\tB-\xbaH*r(2&^([A-Za-z0-9][A-Za-z0-9._:-]{0,127})?$\x12\x17\n\x0fkeep_namespaces\x18\x02 \x01(\x08\x12$\n\x06header\x18\x03 \x01(\x0b\x32\x14.lot.v1.ExportHeader\x12?\n\x0f\x63onflict_policy\x18\x04 \x01(\x0e\x32\x1c.lot.v1.ImportConflictPolicyB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x0f\n\x07\x64ry_run\x18\x05 \x01(\x08\x12\x30\n\x07records\x18\x06 \x03(\x0b\x32\x14.lot.v1.ExportRecordB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\x12\x18\n\x06\x63ursor\x18\x07 \x01(\tB\x08\xbaH\x05r\x03(\x80 \"\xe4\x01\n\x0eImportResponse\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x16\n\x0eimported_count\x18\x02 \x01(\x03\x12\x17\n\x0funchanged_count\x18\x03 \x01(\x03\x12\x15\n\rskipped_count\x18\x04 \x01(\x03\x12\x43\n\x0fimported_counts\x18\x05 \x03(\x0b\x32*.lot.v1.ImportResponse.ImportedCountsEntry\x1a\x35\n\x13ImportedCountsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01*\xa6\x01\n\x14ImportConflictPolicy\x12&\n\"IMPORT_CONFLICT_POLICY_UNSPECIFIED\x10\x00\x12\x1f\n\x1bIMPORT_CONFLICT_POLICY_FAIL\x10\x01\x12\x1f\n\x1bIMPORT_CONFLICT_POLICY_SKIP\x10\x02\x12$\n IMPORT_CONFLICT_POLICY_OVERWRITE\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,6 +55,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPORTREQUEST'].fields_by_name['resource_kinds']._serialized_options = b'\272H\016\222\001\013\020\024\"\007\202\001\004\020\001 \000'
   _globals['_EXPORTREQUEST'].fields_by_name['after_cursor']._loaded_options = None
   _globals['_EXPORTREQUEST'].fields_by_name['after_cursor']._serialized_options = b'\272H\005r\003(\200 '
+  _globals['_EXPORTREQUEST'].fields_by_name['subject']._loaded_options = None
+  _globals['_EXPORTREQUEST'].fields_by_name['subject']._serialized_options = b'\272H\005r\003(\200\002'
   _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._loaded_options = None
   _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._serialized_options = b'8\001'
   _globals['_EXPORTRECORD_VECTORSENTRY']._loaded_options = None
@@ -77,32 +79,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_IMPORTREQUEST'].fields_by_name['cursor']._serialized_options = b'\272H\005r\003(\200 '
   _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._loaded_options = None
   _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._serialized_options = b'8\001'
-  _globals['_IMPORTCONFLICTPOLICY']._serialized_start=2972
-  _globals['_IMPORTCONFLICTPOLICY']._serialized_end=3138
+  _globals['_IMPORTCONFLICTPOLICY']._serialized_start=2999
+  _globals['_IMPORTCONFLICTPOLICY']._serialized_end=3165
   _globals['_EXPORTREQUEST']._serialized_start=487
-  _globals['_EXPORTREQUEST']._serialized_end=731
-  _globals['_EXPORTRESPONSE']._serialized_start=734
-  _globals['_EXPORTRESPONSE']._serialized_end=883
-  _globals['_EXPORTHEADER']._serialized_start=886
-  _globals['_EXPORTHEADER']._serialized_end=1117
-  _globals['_EXPORTSUMMARY']._serialized_start=1120
-  _globals['_EXPORTSUMMARY']._serialized_end=1296
-  _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._serialized_start=1245
-  _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._serialized_end=1296
-  _globals['_EXPORTRECORD']._serialized_start=1299
-  _globals['_EXPORTRECORD']._serialized_end=2111
-  _globals['_EXPORTRECORD_VECTORSENTRY']._serialized_start=2031
-  _globals['_EXPORTRECORD_VECTORSENTRY']._serialized_end=2101
-  _globals['_EXPORTEDEPISODEEVENT']._serialized_start=2114
-  _globals['_EXPORTEDEPISODEEVENT']._serialized_end=2245
-  _globals['_EXPORTEDPREFERENCE']._serialized_start=2247
-  _globals['_EXPORTEDPREFERENCE']._serialized_end=2360
-  _globals['_EXPORTEDVECTOR']._serialized_start=2362
-  _globals['_EXPORTEDVECTOR']._serialized_end=2433
-  _globals['_IMPORTREQUEST']._serialized_start=2436
-  _globals['_IMPORTREQUEST']._serialized_end=2738
-  _globals['_IMPORTRESPONSE']._serialized_start=2741
-  _globals['_IMPORTRESPONSE']._serialized_end=2969
-  _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._serialized_start=2916
-  _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._serialized_end=2969
+  _globals['_EXPORTREQUEST']._serialized_end=758
+  _globals['_EXPORTRESPONSE']._serialized_start=761
+  _globals['_EXPORTRESPONSE']._serialized_end=910
+  _globals['_EXPORTHEADER']._serialized_start=913
+  _globals['_EXPORTHEADER']._serialized_end=1144
+  _globals['_EXPORTSUMMARY']._serialized_start=1147
+  _globals['_EXPORTSUMMARY']._serialized_end=1323
+  _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._serialized_start=1272
+  _globals['_EXPORTSUMMARY_RECORDCOUNTSENTRY']._serialized_end=1323
+  _globals['_EXPORTRECORD']._serialized_start=1326
+  _globals['_EXPORTRECORD']._serialized_end=2138
+  _globals['_EXPORTRECORD_VECTORSENTRY']._serialized_start=2058
+  _globals['_EXPORTRECORD_VECTORSENTRY']._serialized_end=2128
+  _globals['_EXPORTEDEPISODEEVENT']._serialized_start=2141
+  _globals['_EXPORTEDEPISODEEVENT']._serialized_end=2272
+  _globals['_EXPORTEDPREFERENCE']._serialized_start=2274
+  _globals['_EXPORTEDPREFERENCE']._serialized_end=2387
+  _globals['_EXPORTEDVECTOR']._serialized_start=2389
+  _globals['_EXPORTEDVECTOR']._serialized_end=2460
+  _globals['_IMPORTREQUEST']._serialized_start=2463
+  _globals['_IMPORTREQUEST']._serialized_end=2765
+  _globals['_IMPORTRESPONSE']._serialized_start=2768
+  _globals['_IMPORTRESPONSE']._serialized_end=2996
+  _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._serialized_start=2943
+  _globals['_IMPORTRESPONSE_IMPORTEDCOUNTSENTRY']._serialized_end=2996
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,179 @@
+"""The audit log: JSON lines, appended to a file that is rotated, or written to standard output.
+
+A line is written in one piece, before the response is sent, so what was acknowledged is in the log
+even if the process dies. It is not synced: a power loss may take the last seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from lot_grpc.domain.errors import StartupError
+
+OFF: Final = "off"
+STDOUT: Final = "stdout"
+
+Report = Callable[[int, str], None]
+"""Takes how many records were lost so far, and why; 0 once they are written again."""
+
+
+def audit_time() -> str:
+    """Now, in UTC, to the microsecond."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class AuditFile:
+    """Appends to a file, of mode 0600 if it makes it.
+
+    At ``max_bytes`` the file is renamed to ``NAME.1``, and former ones move on, at most ``files``
+    of them. A file that something else renamed or removed is made anew.
+
+    If it cannot be written, calls go on, ``report`` is told, and the number of lost records is the
+    first thing in the log once it can be written again.
+
+    Attributes:
+        reads: Whether calls that change nothing are recorded too.
+        lost: How many records could not be written, since the process began.
+    """
+
+    def __init__(
+        self, path: Path, *, reads: bool, max_bytes: int, files: int, report: Report
+    ) -> None:
+        """Open it.
+
+        Raises:
+            StartupError: It cannot be written.
+        """
+        self.reads = reads
+        self.lost = 0
+        self._unsaid = 0
+        """Lost records that the log does not know of."""
+        self._path = path
+        self._max_bytes = max_bytes
+        self._files = files
+        self._report = report
+        self._opened = -1
+        self._inode = self._size = 0
+        self._torn = False
+        try:
+            self._open()
+        except OSError as error:
+            raise StartupError(
+                f"the audit log {path} cannot be written: {error.strerror or error}; set LOT_AUDIT "
+                "to a file in a folder that this user may write, or to off",
+                path=path,
+            ) from error
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Append a record."""
+        try:
+            self._make_ready()
+            if self._unsaid:
+                self._append({"event": "lost", "records": self._unsaid})
+                self._unsaid = 0
+                self._report(0, "")
+            self._append(record)
+        except OSError as error:
+            self.lost += 1
+            self._unsaid += 1
+            self._report(self.lost, error.strerror or str(error))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._opened >= 0:
+            os.close(self._opened)
+            self._opened = -1
+
+    def _append(self, record: Mapping[str, object]) -> None:
+        line = _line(record).encode()
+        if self._torn:
+            line = b"\n" + line
+        written = os.write(self._opened, line)
+        self._size += written
+        self._torn = written < len(line)
+        if self._torn:
+            raise OSError(0, "the disk is full")
+
+    def _make_ready(self) -> None:
+        """Open the file again if it is another one now; rotate it if it is full."""
+        try:
+            same = self._opened >= 0 and os.stat(self._path).st_ino == self._inode  # noqa: PTH116
+        except FileNotFoundError:
+            same = False
+        if not same:
+            self._open()
+        if self._size >= self._max_bytes:
+            for number in range(self._files - 1, 0, -1):
+                with suppress(FileNotFoundError):
+                    _numbered(self._path, number).replace(_numbered(self._path, number + 1))
+            self._path.replace(_numbered(self._path, 1))
+            self._open()
+
+    def _open(self) -> None:
+        self.close()
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._opened = os.open(self._path, flags, 0o600)
+        found = os.fstat(self._opened)
+        self._inode, self._size = found.st_ino, found.st_size
+        self._torn = bool(self._size) and not _ends_a_line(self._path, self._size)
+
+
+class AuditOutput:
+    """Writes to standard output. If that is closed, ``report`` is told."""
+
+    def __init__(self, *, reads: bool, report: Report) -> None:
+        self.reads = reads
+        self.lost = 0
+        self._report = report
+
+    def write(self, record: Mapping[str, object]) -> None:
+        """Write a record."""
+        try:
+            sys.stdout.write(
+                json.dumps({"time": audit_time(), **record}, ensure_ascii=False) + "\n"
+            )
+            sys.stdout.flush()
+        except (OSError, ValueError) as error:
+            self.lost += 1
+            self._report(self.lost, str(error))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a log, the oldest first, with those of rotated files.
+
+    Lines that are no records, such as one that a full disk cut, are passed over.
+    """
+    numbers = [0]
+    while _numbered(path, numbers[-1] + 1).exists():
+        numbers.append(numbers[-1] + 1)
+    for number in reversed(numbers):
+        with _numbered(path, number).open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                with suppress(ValueError):
+                    record = json.loads(line)
+                    if isinstance(record, dict) and "time" in record:
+                        yield record
+
+
+def _line(record: Mapping[str, object]) -> str:
+    return json.dumps({"time": audit_time(), **record}, ensure_ascii=False) + "\n"
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}") if number else path
+
+
+def _ends_a_line(path: Path, size: int) -> bool:
+    with path.open("rb") as file:
+        file.seek(size - 1)
+        return file.read(1) == b"\n"

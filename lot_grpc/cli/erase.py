@@ -1,0 +1,83 @@
+"""``lot-grpc erase``: one call of ``AdminService.EraseSubject``, after confirmation."""
+
+from __future__ import annotations
+
+import sys
+
+import grpc
+import typer
+from typer import Argument, Option
+
+from lot_grpc.cli.calls import Server
+from lot_grpc.cli.namespaces import counts_text
+from lot_grpc.cli.options import Json, Namespace
+from lot_grpc.cli.tables import Column, print_table, screen
+from lot_grpc.cli.texts import clean
+from lot_grpc.cli.words import RESOURCE_KINDS, json_line
+from lot_grpc.domain.counting import counted
+from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
+from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
+
+_HINTS = {
+    grpc.StatusCode.DEADLINE_EXCEEDED: "the server will finish by itself; the same command again "
+    "shows what is left"
+}
+
+
+def erase(
+    *,
+    subject: str = Argument(..., metavar="SUBJECT", help="Value of the label `subject`."),
+    dry_run: bool = Option(False, "--dry-run", help="Delete nothing; list what would be deleted."),
+    yes: bool = Option(False, "--yes", "-y", help="Skip the confirmation."),
+    namespace: Namespace = "",
+    server: Server = Server(timeout=600.0),
+    as_json: Json = False,
+) -> bool:
+    """Permanently delete what belongs to a subject.
+
+    On a terminal it asks for confirmation; elsewhere --yes is required. Run `lot-grpc compact`
+    afterwards to erase it from the files too.
+
+    lot-grpc export alice.lot --subject alice
+
+    lot-grpc erase alice --dry-run
+    """
+    if not subject:
+        raise typer.BadParameter("SUBJECT must not be empty")
+    request = pb.EraseSubjectRequest(namespace=namespace, subject=subject, dry_run=True)
+    with server.stub(AdminServiceStub, _HINTS) as stub:
+        if not dry_run:
+            if not yes and not _confirmed(stub, request, server.timeout):
+                return False
+            request.dry_run = False
+        answer = stub.EraseSubject(request, timeout=server.timeout)
+    if as_json:
+        typer.echo(json_line(answer))
+        return True
+    if dry_run and answer.records:
+        print_table(screen(), _COLUMNS, answer.records)
+    typer.echo(f"{_contents(answer)} {'would be deleted' if dry_run else 'deleted'}")
+    if texts := answer.removed_text_count:
+        of_others = f"{counted(texts, 'outcome')} of other records"
+        typer.echo(f"the query and note of {of_others} {'would be' if dry_run else 'were'} removed")
+    return True
+
+
+def _confirmed(stub: AdminServiceStub, request: pb.EraseSubjectRequest, timeout: float) -> bool:
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(
+            "no terminal to confirm on: use --yes to erase, or --dry-run to see what that deletes"
+        )
+    contents = _contents(stub.EraseSubject(request, timeout=timeout))
+    question = f"Permanently delete {contents} of {clean(request.subject)}?"
+    return typer.confirm(question, default=False, err=True)
+
+
+def _contents(answer: pb.EraseSubjectResponse) -> str:
+    return counts_text(answer.deleted_counts) or "nothing"
+
+
+_COLUMNS = (
+    Column[pb.SubjectRecord]("kind", lambda one: RESOURCE_KINDS.word(one.resource_kind)),
+    Column[pb.SubjectRecord]("id", "id", folded=True, stretched=True),
+)
