@@ -13,9 +13,12 @@ from typing import Any
 import grpc.aio
 import pytest
 
+from lot_grpc.auth.authenticator import Authenticator
+from lot_grpc.auth.keys import KeyVerifier
 from lot_grpc.pb.lot.v1 import access_pb2
 from lot_grpc.server.guards import Guards
 from lot_grpc.testing.in_memory import InMemoryStore
+from tests.auth.keys import NOW, add_key, altered, change_key
 from tests.contract.clock import FixedClock
 from tests.server.examples import EXAMPLES, example, method_of, path_of, prepare
 from tests.server.keys import Keys, metadata_of, principal
@@ -171,23 +174,60 @@ def requests_of(name: str) -> list[Any]:
     return made
 
 
+async def mistakes(lot: Lot, caller: str, key: str) -> list[tuple[str, str, str, str]]:
+    """What a caller was refused, or not, against the rules."""
+    wrong = []
+    for name in sorted(EXAMPLES):
+        for request in requests_of(name):
+            done = await attempt(lot, name, request, key)
+            # With another reason it was carried out; the examples are not all possible twice.
+            refused = done.reason if done.reason in ACCESS else ""
+            answer = expected(name, GRANTS[caller], request)
+            if refused != answer:
+                wrong.append((name, request.namespace, done.reason, answer))
+            if refused:
+                assert done.failure is not None
+                assert done.failure.code == ACCESS[refused]
+    return wrong
+
+
 @pytest.mark.parametrize("caller", [*GRANTS])
 async def test_everyone_may_do_what_the_contract_says_and_no_more(caller):
     async with serving(guards=Guards(authenticator=keys())) as lot:
         await prepare(lot.on(HERE).by("all-admin"))
-        wrong = []
+        assert not await mistakes(lot, caller, caller)
+
+
+@pytest.mark.parametrize("caller", ["reader", "writer", "admin", "other", "prefix-admin"])
+async def test_keys_of_a_key_file_may_do_what_the_contract_says_and_no_more(caller, tmp_path):
+    path = tmp_path / "keys.json"
+    texts = {}
+    for name in (caller, "all-admin"):
+        [(role, pattern)] = [grant.split() for grant in GRANTS[name]]
+        texts[name] = add_key(path, name=name, role=role, namespaces=(pattern,))
+    authenticator = Authenticator(KeyVerifier(path), None)
+    async with serving(guards=Guards(authenticator=authenticator)) as lot:
+        await prepare(lot.on(HERE).by(texts["all-admin"]))
+        assert not await mistakes(lot, caller, texts[caller])
+    await authenticator.close()
+
+
+@pytest.mark.parametrize("state", ["wrong", "expired", "revoked"])
+async def test_a_key_that_is_not_valid_may_do_nothing(state, tmp_path):
+    path = tmp_path / "keys.json"
+    good = add_key(path, name="good", role="admin", namespaces=("*",))
+    bad = add_key(path, name="bad", role="admin", namespaces=("*",))
+    if state == "wrong":
+        bad = altered(good)["wrong secret"]
+    else:
+        change_key(path, "bad", **{f"{state.removesuffix('d')}_time": NOW})
+    authenticator = Authenticator(KeyVerifier(path), None)
+    async with serving(guards=Guards(authenticator=authenticator)) as lot:
+        await prepare(lot.on(HERE).by(good))
         for name in sorted(EXAMPLES):
-            for request in requests_of(name):
-                done = await attempt(lot, name, request, caller)
-                refused = done.reason if done.reason in ACCESS else ""
-                answer = expected(name, GRANTS[caller], request)
-                if refused != answer:
-                    wrong.append((name, request.namespace, done.reason, answer))
-                if refused:
-                    assert done.failure is not None
-                    assert done.failure.code == ACCESS[refused]
-                # With another reason it was carried out; the examples are not all possible twice.
-        assert not wrong
+            done = await attempt(lot, name, example(name, HERE), bad)
+            assert done.reason == "CREDENTIALS_INVALID", name
+    await authenticator.close()
 
 
 @pytest.mark.parametrize("key", [*WITHOUT])
