@@ -18,7 +18,7 @@ from typing import Any
 
 from lot_grpc.storage.edge_shard import RECENT_BYTES
 from lot_grpc.storage.space import used_bytes
-from tests.bench import data, figures, memories, page, processes, report, stores
+from tests.bench import data, figures, guards, memories, page, processes, report, stores
 from tests.bench.agent_figures import AgentBench, idle
 from tests.bench.figures import NORMAL, QUICK, Bench
 from tests.bench.report import Figure, Report, median, milliseconds
@@ -164,6 +164,17 @@ class Run:
         values = {"ratio": ratio, "p50": p50}
         self.figures.append(Figure(name, f"{ratio:.2f} x", "≤ 1.3", ratio <= 1.3, beside, values))
 
+    def guarded(self) -> None:
+        """Calls with keys and metrics, against a server with neither."""
+        template = stores.filled(SMALL, compacted=False, say=self.say)
+        self.say("keys and metrics")
+        settings, key = guards.settings(self._folder)
+        with (
+            self._real(self._copy(template), LOT_MAINTENANCE="off") as plain,
+            self._real(self._copy(template), LOT_MAINTENANCE="off", **settings) as guarded,
+        ):
+            self.figures += guards.measure(self._client, plain, guarded, key, self._sizes)
+
     def empty(self) -> int:
         """Measure start, memory and disk without data; return the resident bytes."""
         self.say("start, empty")
@@ -291,7 +302,7 @@ class Run:
                 self._client.do("forget", address=server.address)
 
 
-ALONE = ("rerank", "context", "used", "agents", "memories", "start", "memory")
+ALONE = ("rerank", "context", "used", "agents", "memories", "guarded", "start", "memory")
 """Values of ``--only`` that name a comparison with servers of its own."""
 
 
@@ -307,7 +318,7 @@ def _options() -> Any:
         "--only",
         default="",
         help="just the comparisons with this in their name, or `rerank`, `context`, `used`, "
-        "`agents`, `memories`, `start`, `memory`",
+        "`agents`, `memories`, `guarded`, `start`, `memory`",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {page.NAME}")
@@ -340,6 +351,8 @@ def main() -> int:
                     run.agents()
                 if not options.only or options.only == "memories":
                     run.memories()
+                if not options.only or options.only == "guarded":
+                    run.guarded()
                 if options.only == "used" or (options.full and not options.only):
                     run.used()
                 if not options.only or options.only == "start":

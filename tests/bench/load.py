@@ -52,8 +52,11 @@ def _channel(address: str) -> Any:
     return _channels[address]
 
 
-async def _call_all(call: Any, requests: Sequence[bytes], clients: int) -> dict[str, Any]:
+async def _call_all(
+    call: Any, requests: Sequence[bytes], clients: int, key: str = ""
+) -> dict[str, Any]:
     """Send all requests, ``clients`` at a time; how long each and all took."""
+    metadata = (("authorization", f"Bearer {key}"),) if key else ()
     waiting = deque(requests)
     times: list[float] = []
 
@@ -61,7 +64,7 @@ async def _call_all(call: Any, requests: Sequence[bytes], clients: int) -> dict[
         while waiting:
             request = waiting.popleft()
             started = time.perf_counter()
-            await call(request, timeout=DEADLINE)
+            await call(request, timeout=DEADLINE, metadata=metadata)
             times.append(time.perf_counter() - started)
 
     started = time.perf_counter()
@@ -78,6 +81,7 @@ async def calls(
     bare: bool = False,
     distinct: int = 0,
     size: int = 0,
+    key: str = "",
 ) -> dict[str, Any]:
     """``count`` calls from number ``first``; ``distinct`` (0: all) requests are used in turn."""
     numbers = [first + (i % distinct if distinct else i) for i in range(count)]
@@ -94,7 +98,7 @@ async def calls(
         make = data.save if kind in ("save", "echo") else data.recall
         requests = [make(n, bare=bare) for n in numbers]
     call = _channel(address).unary_unary((_BARE if bare else _REAL)[kind])
-    return await _call_all(call, requests, clients)
+    return await _call_all(call, requests, clients, key)
 
 
 async def answers(address: str, first: int) -> dict[str, Any]:
