@@ -131,7 +131,7 @@ def _print_failure(endpoint: Endpoint, error: grpc.RpcError, hints: Hints) -> No
     if code in _USUAL_HINTS:
         if _detail(error, ErrorInfo).reason:
             hint = ""  # the server answered, and its message says what to do
-        elif isinstance(error, grpc.Call):
+        elif code not in hints and isinstance(error, grpc.Call):
             hint = tls_problem(error.details() or "", tls=endpoint.tls) or hint
     elif code is grpc.StatusCode.UNAUTHENTICATED:
         hint = _KEY_HINT

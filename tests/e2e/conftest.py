@@ -11,7 +11,6 @@ import pytest
 from lot_grpc.testing.certificates import Authority
 from tests.e2e import process
 from tests.e2e.process import Served
-from tests.leaks import leaks
 
 API_KEY = "lot_test_key"
 """What the pages call LOT_CLIENT_API_KEY."""
@@ -50,7 +49,6 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     for served in started:
         if served.process.poll() is None:
             served.kill()
-        assert not (found := leaks(served.logs)), f"credentials in the logs: {found}"
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +59,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     served = process.serve(folder / "data", folder / "server.log", settings)
     yield served
     assert served.stop() == 0, served.logged()[-4000:]
-    assert not (found := leaks(served.logs)), f"credentials in the logs: {found}"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import IO
 import pytest
 
 from tests.e2e.forked import Forked
-from tests.leaks import audit_files
+from tests.leaks import audit_files, leaks
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 240.0
@@ -93,11 +93,18 @@ class Served:
         """SIGKILL, and wait until it is gone."""
         self.process.kill()
         self.process.wait(PATIENCE)
+        self._look_for_leaks()
 
     def stop(self) -> int:
         """SIGTERM, and wait; the exit code."""
         self.process.terminate()
-        return self.process.wait(PATIENCE)
+        code = self.process.wait(PATIENCE)
+        self._look_for_leaks()
+        return code
+
+    def _look_for_leaks(self) -> None:
+        """No server may have logged credentials, whatever a test did with it."""
+        assert not (found := leaks(self.logs)), f"credentials in the logs: {found}"
 
     def logged(self) -> str:
         return self.log.read_text(errors="replace")

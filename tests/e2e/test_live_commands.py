@@ -368,6 +368,8 @@ def _runs(line: str, recorded: Served, start: Callable[..., Running], tools: Pat
         return
     name, *arguments = shlex.split(line)
     assert name == "lot-grpc"
+    if arguments[0] == "audit" and not (log := data.parent / "audit.log").exists():
+        log.symlink_to(recorded.log.parent / "audit.log")
     ran = start(recorded.address, *arguments)
     if arguments[0] == "watch":
         ran.has_said("watching default")
@@ -383,5 +385,5 @@ def test_the_page_shows_every_command_that_asks_what_there_is():
     lines = [line for block in blocks_of_the_page() for line in block]
     shown = {line.partition("lot-grpc ")[2].split()[0] for line in lines}
     patterns = {"recall", "embed", "patterns", "stats"}
-    moving = {"export", "import", "namespaces", "clear", "review", "scan", "keys"}
+    moving = {"export", "import", "namespaces", "clear", "review", "scan", "keys", "audit", "erase"}
     assert shown == {"episodes", "replay", "watch", "errors", "context"} | patterns | moving
