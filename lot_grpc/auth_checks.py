@@ -31,7 +31,9 @@ def _key_check(settings: Settings) -> Check:
     try:
         keys = read_keys(path)
     except FileError as error:
-        return Check("keys", ok=False, detail=str(error))
+        missing = isinstance(error.__context__, FileNotFoundError)
+        hint = "; `lot-grpc keys create` makes it" if missing else ""
+        return Check("keys", ok=False, detail=f"{error}{hint}")
     now = datetime.now(UTC)
     states = Counter(one.state(now) for one in keys)
     detail = f"{path}: " + (", ".join(f"{n} {state}" for state, n in states.items()) or "empty")

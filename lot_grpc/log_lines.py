@@ -34,10 +34,11 @@ class Calls:
         # `code` would be taken for the code of a pattern and masked.
         status = fields["status"] = str(fields.pop("code"))
         reason = str(fields.get("reason", status))
+        invented = fields.pop("invented", False)
         place, more = _explained(fields.pop("error", None), bug=reason == "INTERNAL")
         if level != "info":
-            # An unknown RPC name is chosen by the caller, so it must not become a key.
-            method = "" if reason == "NOT_IMPLEMENTED" else str(fields["method"])
+            # A name that the caller invented must not become a key.
+            method = "" if invented else str(fields["method"])
             if self._repeats.is_first((level, method, status, reason, place)):
                 fields |= more
             else:

@@ -110,8 +110,17 @@ Config = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 JsonLines = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
+OWN_NAMESPACE = "the default namespace"
+"""What to call that of requests without one: only the server knows which it is for a key."""
+
 Namespace = Annotated[
-    str, Option("--namespace", "-n", help="Namespace; empty: `default`.", show_default=False)
+    str,
+    Option(
+        "--namespace",
+        "-n",
+        help="Namespace; empty: that of the key, or `default`.",
+        show_default=False,
+    ),
 ]
 Timeout = Annotated[float, Option("--timeout", min=0.1, help="Seconds to wait.")]
 Patience = Annotated[

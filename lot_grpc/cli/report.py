@@ -12,7 +12,7 @@ from typer import Option
 
 from lot_grpc.cli.calls import Server
 from lot_grpc.cli.fields import field_text
-from lot_grpc.cli.options import Json, Namespace, time_option
+from lot_grpc.cli.options import OWN_NAMESPACE, Json, Namespace, time_option
 from lot_grpc.cli.tables import Column, print_page, print_table, screen
 from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.words import RESOURCE_KINDS, json_page
@@ -62,7 +62,7 @@ def report(
     elif markdown:
         print_page(found.markdown)
     else:
-        _print(found, namespace or "default")
+        _print(found, namespace or OWN_NAMESPACE)
 
 
 def _print(found: pb.PerformanceReport, namespace: str) -> None:

@@ -42,7 +42,7 @@ def seed(
     if as_json:
         fields = {
             "address": server.target,
-            "namespace": namespace or "default",
+            "namespace": namespace,
             "dry_run": dry_run,
             **_counts(answer),
             "created_counts": dict(sorted(answer.created_counts.items())),

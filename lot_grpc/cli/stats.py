@@ -11,7 +11,7 @@ from rich.text import Text
 from lot_grpc.cli.calls import Server
 from lot_grpc.cli.fields import field_text
 from lot_grpc.cli.namespaces import counts_text as resource_counts
-from lot_grpc.cli.options import Json, Namespace, PatternOptions
+from lot_grpc.cli.options import OWN_NAMESPACE, Json, Namespace, PatternOptions
 from lot_grpc.cli.tables import Column, print_fields, print_line, print_table, screen
 from lot_grpc.cli.texts import one_line
 from lot_grpc.cli.times import seconds_of
@@ -67,7 +67,7 @@ def stats(
     print_line(console, ("Server, all namespaces", "bold"))
     print_fields(console, _server_fields(info))
     console.print()
-    print_line(console, (f"Patterns in {one_line(namespace or 'default')}", "bold"))
+    print_line(console, (f"Patterns in {one_line(namespace) or OWN_NAMESPACE}", "bold"))
     print_fields(console, _pattern_fields(whole))
     for title, found in groups.items():
         if found:

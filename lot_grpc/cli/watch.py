@@ -14,7 +14,7 @@ from typer import Option
 
 from lot_grpc.cli.calls import StreamingServer
 from lot_grpc.cli.failures import print_error, print_note
-from lot_grpc.cli.options import JsonLines, Namespace, new_file
+from lot_grpc.cli.options import OWN_NAMESPACE, JsonLines, Namespace, new_file
 from lot_grpc.cli.tables import print_line, screen
 from lot_grpc.cli.texts import clean, data_text, one_line
 from lot_grpc.cli.times import local_time
@@ -122,7 +122,7 @@ def _print_changes(
         for message in server.resumed(opened, lambda: "from the last cursor"):
             if not started:
                 started = True
-                name = clean(request.namespace) or "default"
+                name = clean(request.namespace) or OWN_NAMESPACE
                 print_note(f"watching {name} on {server.target}; Ctrl-C stops")
             for change in message.change_events:
                 if as_json:

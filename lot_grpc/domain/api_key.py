@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -148,8 +149,8 @@ def check_keys(keys: Keys) -> None:
         ("name", [one.name for one in live]),
         ("san", [one.san for one in live if one.san]),
     ):
-        for value in values:
-            if values.count(value) > 1:
+        for value, count in Counter(values).items():
+            if count > 1:
                 raise ValueError(
                     f"{what} {value!r} would belong to two keys; choose another, or revoke the one "
                     "that has it"

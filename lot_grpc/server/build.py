@@ -42,9 +42,10 @@ _LAST_WORDS_SECONDS: Final = 1.0
 _FLUSH_SECONDS: Final = 0.5
 """How long gRPC may take to send the last statuses."""
 
-_LIBRARY: Final = (layers.single_request, layers.checked_requests)
-_LIBRARY_STREAM: Final = (layers.admission, layers.checked_requests)
-"""Layers around a library's servicer. Unary requests skip admission: health responds under load."""
+_LIBRARY: Final = (layers.admission, layers.single_request, layers.checked_requests)
+"""Layers around a library's servicer."""
+_MOST_NAME: Final = 100
+"""Characters kept of the name of an unknown RPC."""
 _HEALTH: Final = (layers.error_boundary,)
 _REFLECTION: Final = (audit, layers.error_boundary, authentication)
 """The layers around those. Orchestrators that watch health have no credentials."""
@@ -209,7 +210,13 @@ def build_server(
     state = health.Health(names)
     offered = offered or Offered()
     if offered.health:
-        _add(server, health.NAME, _library_handlers(health.SERVICE, state, around, _HEALTH))
+        # Apart from the rest: it answers under load and in a drain, and its callers, of whom nobody
+        # knows who they are, take nothing from others.
+        least = replace(limits, max_request_bytes=limits.max_message_bytes)
+        apart = InFlight(least, asyncio.Event())
+        apart.bytes = inflight.bytes  # of connections, which both may use
+        beside = replace(around, inflight=apart)
+        _add(server, health.NAME, _library_handlers(health.SERVICE, state, beside, _HEALTH))
         names.append(health.NAME)
     if offered.reflection:
         reflected = _library_handlers(
@@ -266,7 +273,7 @@ def _library_handlers(
             handlers[descriptor.name] = _rpc_handler(method, handler)
         elif method.client_streaming:
             handler = serve(method, behaviour)
-            handler = layers.compose((*boundary, *_LIBRARY_STREAM), method, handler, around)
+            handler = layers.compose((*boundary, *_LIBRARY), method, handler, around)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         else:
             handler = layers.compose((*boundary, *_LIBRARY), method, _messages(behaviour), around)
@@ -329,7 +336,8 @@ class _UnknownRpcs(grpc.GenericRpcHandler):
         path = str(handler_call_details.method)
         if not path.startswith("/lot."):
             return None
-        name = path.rpartition(".")[2].replace("/", ".")
+        # Whoever calls chose it, and it is logged.
+        name = ascii(path.rpartition(".")[2].replace("/", "."))[1:-1][:_MOST_NAME]
         method = Method.unknown(name)
         handler = not_implemented(name)
         handler = layers.compose(layers.OUTER, method, handler, self._around)

@@ -13,8 +13,9 @@ CallLog: TypeAlias = Callable[[Mapping[str, object]], None]
 """Receives one record per call: ``level`` (``info``, ``warning`` or ``error``), ``method``,
 ``code``, ``reason``, ``duration_ms``, ``call_id``, ``namespace``; ``why`` for refused credentials,
 which the caller is not told; ``error`` (an exception) if the failure is not the caller's: for
-INTERNAL the operator should see a traceback, for others the cause; ``trace_id`` if the call is
-traced; ``late`` (True) in a second record of a write that continued after its caller disconnected,
+INTERNAL the operator should see a traceback, for others the cause; ``invented`` (True) if the
+contract has no such method: its name is the caller's; ``trace_id`` if the call is traced; ``late``
+(True) in a second record of a write that continued after its caller disconnected,
 whose ``duration_ms`` counts from then. Never contents. Exceptions from it are dropped."""
 
 _QUIET: Final = frozenset({"OK", "CANCELLED"})
@@ -37,6 +38,8 @@ def write(log: CallLog, call: Call, start: float, *, late: bool = False) -> None
         record["why"] = call.why
     if call.trace_id:
         record["trace_id"] = call.trace_id
+    if call.method.rule is None:
+        record["invented"] = True
     if late:
         record["late"] = True
     if call.error is not None:

@@ -17,10 +17,13 @@ from lot_grpc.domain.errors import RequestInvalidError, invalid
 from lot_grpc.domain.transfer import ExportPosition
 from lot_grpc.pb.lot.v1 import transfer_pb2
 from lot_grpc.server.tokens import bound_hash, decode, encode, is_number, is_point
+from lot_grpc.services.records.collections import SESSION_PARTS
 
 _VERSION = 1
 _WRITER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MOST_WRITERS = 10_000
+_NUMBER = re.compile(r"[0-9]{0,16}")
+_SESSION_PART = re.compile(r"|v.*|w[0-9]{1,16}", re.DOTALL)
 
 # --- the change feed ------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ def position_of(
         case [version, str(requested), str(namespace), str(kind), key, str(id), str(inner)]:
             if version != _VERSION or kind not in collections or not is_point(id):
                 raise _damaged_export()
-            if not is_number(key) or not _is_inner(inner):
+            if not is_number(key) or not _inner_of(kind).fullmatch(inner):
                 raise _damaged_export()
             if requested != request_key:
                 raise invalid(
@@ -143,11 +146,9 @@ def position_of(
     raise _damaged_export()
 
 
-def _is_inner(inner: str) -> bool:
-    """Whether a name of a part is valid: events and messages are numbered."""
-    if inner == "" or inner.startswith("v"):
-        return True
-    return inner.removeprefix("w").isdecimal() and len(inner) < 17
+def _inner_of(kind: str) -> re.Pattern[str]:
+    """What names a part: the events of an episode, say, are numbered."""
+    return _SESSION_PART if kind == SESSION_PARTS else _NUMBER
 
 
 def _damaged_export() -> RequestInvalidError:

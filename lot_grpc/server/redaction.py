@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -167,8 +168,8 @@ class Plan:
         self.many: list[tuple[str, Plan]] = []
         self.well_known: str = ""
         """Struct, Value or ListValue, if the type is one of them."""
-        self.keyed = False
-        """Whether it is a key with a value."""
+        self.key_of: Callable[[Any], str] | None = None
+        """The key of what is in it, if it has one: it may show that a value is a secret."""
         self.has_texts = False
 
     @classmethod
@@ -190,8 +191,10 @@ def _plan(kind: Descriptor, plans: dict[str, Plan], *, names: bool) -> Plan:
         plan.well_known = kind.name if kind.name in {"Struct", "Value", "ListValue"} else ""
         return plan
     fields = kind.fields_by_name
-    value = fields["value"].message_type if "value" in fields else None
-    plan.keyed = "key" in fields and value is not None and value.name == "Value"
+    if "key" in fields and "value" in fields:
+        plan.key_of = attrgetter("key")
+    elif "preference" in fields and "history" in fields:
+        plan.key_of = attrgetter("preference.key")  # former values do not repeat it
     for field in kind.fields:
         of = field.message_type
         if of is None:
@@ -228,11 +231,13 @@ class _Walk:
         self._finder = finder
         self.found: list[tuple[str, list[str]]] = []
 
-    def message(self, message: Any, path: Path, plan: Plan) -> None:
-        """Redact the fields that the plan names."""
+    def message(self, message: Any, path: Path, plan: Plan, key: str = "") -> None:
+        """Redact the fields that the plan names. ``key`` is that of the message, if it has one."""
         if plan.well_known:
-            self.value(message, path, plan.well_known)
+            self.value(message, path, plan.well_known, key)
             return
+        if plan.key_of is not None:
+            key = plan.key_of(message)
         for name, limit in plan.texts:
             if text := getattr(message, name):
                 text, rules = self._finder.redact(text, limit)
@@ -244,14 +249,10 @@ class _Walk:
             self.map(getattr(message, name), (path, name), item, limit)
         for name, child in plan.messages:
             if message.HasField(name):
-                inner = getattr(message, name)
-                if plan.keyed and name == "value" and inner.HasField("string_value"):
-                    self.member(inner, message.key, (path, name))
-                else:
-                    self.message(inner, (path, name), child)
+                self.message(getattr(message, name), (path, name), child, key)
         for name, child in plan.many:
             for index, each in enumerate(getattr(message, name)):
-                self.message(each, ((path, name), index), child)
+                self.message(each, ((path, name), index), child, key)
 
     def add(self, rules: list[str], path: Path) -> bool:
         """Note what was found; whether it is anything."""
@@ -278,7 +279,7 @@ class _Walk:
             value = entries[key]
             if isinstance(value, Message):
                 if plan is not None:
-                    self.message(value, at, plan)
+                    self.message(value, at, plan, key)
             elif isinstance(value, str):
                 value, rules = self._finder.redact_member(key, value, limit)
                 if self.add(rules, at):
@@ -305,12 +306,12 @@ class _Walk:
 
     # --- JSON -----------------------------------------------------------------------------------
 
-    def value(self, value: Any, path: Path, kind: str) -> None:
-        """A Struct, a ListValue or a Value."""
+    def value(self, value: Any, path: Path, kind: str, key: str) -> None:
+        """A Struct, a ListValue or a Value, under a key that may show what its texts are."""
         if kind == "Value":
             kind = value.WhichOneof("kind") or ""
             if kind == "string_value":
-                text, rules = self._finder.redact(value.string_value)
+                text, rules = self._finder.redact_member(key, value.string_value)
                 if self.add(rules, path):
                     value.string_value = text
                 return
@@ -319,21 +320,12 @@ class _Walk:
             self.struct(value.fields, path)
         elif kind in {"ListValue", "list_value"}:
             for index, item in enumerate(value.values):
-                self.value(item, (path, index), "Value")
+                self.value(item, (path, index), "Value", key)
 
     def struct(self, fields: Any, path: Path) -> None:
         """The members of an object."""
         counts: Counter[str] = Counter()
         for key in list(fields):
             at = (path, member(self._finder.redact(key)[0]))
-            if fields[key].HasField("string_value"):
-                self.member(fields[key], key, at)
-            else:
-                self.value(fields[key], at, "Value")
+            self.value(fields[key], at, "Value", key)
             self.key(fields, key, at, counts)
-
-    def member(self, value: Any, key: str, path: Path) -> None:
-        """A text under a key, which may show what it is."""
-        text, rules = self._finder.redact_member(key, value.string_value)
-        if self.add(rules, path):
-            value.string_value = text

@@ -12,8 +12,10 @@ from lot_grpc.domain.errors import LotError, StorageFullError, StoreUnavailableE
 from lot_grpc.log_lines import Background, Calls
 from lot_grpc.logs import REPEATS_SECONDS, Repeats, configure_logging
 from lot_grpc.pb.lot.v1.pattern_service_pb2 import GetPatternRequest
+from lot_grpc.server.guards import Guards
 from lot_grpc.server.status import TABLE
 from tests.server.doubles import Patterns, Slow
+from tests.server.keys import Keys
 from tests.server.service import serving
 from tests.server.wire import failure, save, until, wire
 
@@ -92,6 +94,24 @@ async def test_a_fault_that_is_to_be_expected_takes_one_short_line(broken, logge
     lines = logged()
     assert [line["level"] for line, _ in lines] == ["warning"] + ["info"] * (len(lines) - 1)
     assert all(size < LINE_BYTES and "exception" not in line for line, size in lines)
+
+
+async def test_invented_names_of_callers_without_credentials_are_one_fault(logged):
+    calls = Calls()
+    names = [f"None{number}\x1b[31m" + "x" * 4000 for number in range(10)]
+    async with wire(guards=Guards(authenticator=Keys())) as it:
+        for name in names:
+            with pytest.raises(grpc.aio.AioRpcError, match="credentials"):
+                await it.raw(f"/lot.v1.PatternService/{name}")(b"")
+        await until(lambda: len(it.log) == len(names))
+    for record in it.log:
+        calls(record)
+    calls.end()
+    (first, size), *again, (summary, _) = logged()
+    assert [line["level"] for line, _ in again] == ["info"] * 9
+    assert (summary["message"], summary["times"]) == ("the same again", 9)
+    assert first["method"].startswith(r"PatternService.None0\x1b[31mxxx")
+    assert size < LINE_BYTES
 
 
 async def test_a_deadline_takes_one_short_line(logged):

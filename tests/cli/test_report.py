@@ -133,7 +133,7 @@ def test_without_episodes_it_says_so(runner, told, address):
     told.report = EMPTY
     result = runner.invoke(command_line, ["report", "-a", address])
     assert result.exit_code == 0
-    assert "Performance of default\n  No episode has ended.\n" in result.stdout
+    assert "Performance of the default namespace\n  No episode has ended.\n" in result.stdout
     assert "category" not in result.stdout.split("Advice")[0]
 
 

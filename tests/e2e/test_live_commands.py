@@ -256,7 +256,7 @@ def test_a_watch_goes_on_over_restarts_of_both(serve, data, start, tmp_path):
     server = serve(data)
     asked = ("watch", "--json", "--kind", "memory", "--cursor-file", "seen.cursor")
     first = start(server.address, *asked)
-    first.has_said("watching default")
+    first.has_said("watching the default namespace")
     Calls(server.address).remember("m-1", NASTY)
     [told] = first.has_printed(1)
     assert (told["type"], told["id"]) == ("CHANGE_TYPE_STORED", "m-1")
@@ -372,7 +372,7 @@ def _runs(line: str, recorded: Served, start: Callable[..., Running], tools: Pat
         log.symlink_to(recorded.log.parent / "audit.log")
     ran = start(recorded.address, *arguments)
     if arguments[0] == "watch":
-        ran.has_said("watching default")
+        ran.has_said("watching the default namespace")
         assert ran.interrupted() == 130
     elif arguments == ["clear", "team-a"]:  # nobody can be asked here
         assert ran.ended() == 2

@@ -9,6 +9,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import resource_kind_pb2
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
+from lot_grpc.server.tokens import decode, encode
 from tests.server.service import Lot, serving
 from tests.server.transfers import (
     COUNTS,
@@ -121,6 +122,18 @@ async def test_a_cursor_belongs_to_its_export(lot: Lot):
     for broken in ("x", cursor[:-9], "é", "W10"):
         failed = await failure(lot.admin.Export(after_cursor=broken).read())
         assert failed.fields == {"after_cursor": "cursor.damaged"}
+
+
+@pytest.mark.parametrize("inner", ["v", "w1", "٣", "-1", "1" * 17, "x"])
+async def test_a_cursor_that_was_edited_is_damaged(lot: Lot, inner: str):
+    for number in (1, 2):
+        await lot.memories.PutPreference(key="p", value={"number_value": number})
+    kinds = [resource_kind_pb2.RESOURCE_KIND_PREFERENCE]
+    parts = decode((await exported(lot, resource_kinds=kinds))[-1].cursor)
+    assert parts[3] == "preference_revisions"
+    edited = encode([*parts[:-1], inner])
+    failed = await failure(lot.admin.Export(after_cursor=edited, resource_kinds=kinds).read())
+    assert failed.fields == {"after_cursor": "cursor.damaged"}
 
 
 async def test_a_dry_run_counts_and_gives_nothing(lot: Lot):

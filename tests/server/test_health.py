@@ -10,15 +10,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from lot_grpc.domain.errors import LotError, StorageFullError, StoreUnavailableError
+from lot_grpc.server.limits import Limits
 from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.doubles import Patterns
 from tests.server.service import Lot, serving
-from tests.server.wire import failure, until
+from tests.server.wire import SAVE, failure, failure_of, save, until, wire
 
 
 class Store(InMemoryStore):
@@ -151,3 +155,35 @@ async def test_a_folder_that_cannot_be_written_is_not_ready(tmp_path: Path, monk
             await store.check()
     finally:
         await store.close()
+
+
+# --- callers without credentials ------------------------------------------------------------------
+
+
+async def test_calls_of_health_without_a_message_take_no_memory_from_others():
+    async with wire(Patterns(), max_request_bytes=Limits().max_message_bytes) as it:
+        held: Any = [it.channel.stream_stream("/grpc.health.v1.Health/Watch")() for _ in range(40)]
+        await asyncio.sleep(0.2)  # one waits for its message, and has reserved memory
+        slow: Any = it.channel.stream_unary(SAVE)()
+        await asyncio.sleep(0.2)
+        await slow.write(save().SerializeToString())
+        await slow.done_writing()
+        assert await slow.code() is grpc.StatusCode.OK
+        for call in held:
+            call.cancel()
+
+
+async def test_watchers_of_health_are_limited_and_hinder_no_other_connection():
+    async with wire(Patterns(), max_streams=16) as it:
+        request = health_pb2.HealthCheckRequest()
+        watches = [it.health.Watch(request) for _ in range(20)]
+        answers = await asyncio.gather(*(one.read() for one in watches), return_exceptions=True)
+        refused = [failure_of(one) for one in answers if isinstance(one, grpc.aio.AioRpcError)]
+        assert [one.reason for one in refused] == ["OVERLOADED"] * 6
+        assert (await it.health.Check(request)).status == health_pb2.HealthCheckResponse.SERVING
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        address = f"127.0.0.1:{it.port}"
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            watched = await stub.Watch(request).read()
+            assert watched.status == health_pb2.HealthCheckResponse.SERVING

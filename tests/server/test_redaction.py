@@ -14,7 +14,7 @@ from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.redaction import SecretFinder, read_rules
 from lot_grpc.server.call import Method
 from lot_grpc.server.guards import Guards
-from lot_grpc.server.redaction import Redactor, concerned
+from lot_grpc.server.redaction import Redactor, concerned, secrets_in
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.secrets import keys
@@ -108,6 +108,28 @@ async def test_the_key_of_a_value_shows_that_it_is_a_secret(lot: Lot):
         session_id="s", key="db_password", value={"string_value": "hunter22"}
     )
     assert notices(put) == {"value": "password"}
+    created = await lot.memories.CreateMemory(
+        memory={"content": "c", "metadata": {"db_password": ["hunter22", {"x": "hunter22"}]}}
+    )
+    assert notices(created) == {"memory.metadata.db_password[0]": "password"}
+
+
+async def test_the_key_of_a_value_shows_it_in_an_export_too(lot: Lot):
+    name, value = "db_password", {"string_value": "hunter22"}
+    async with serving() as plain:
+        await plain.memories.PutSessionValue(session_id="s", key=name, value=value)
+        await plain.memories.PutPreference(key=name, value=value)
+        await plain.memories.PutPreference(key=name, value={"number_value": 1})
+        messages = await exported(plain)
+    redactor = Redactor(SecretFinder(read_rules()), pb.ExportRecord, names=True)
+    found = [one for record in records_of(messages) for one in secrets_in(redactor, record)]
+    assert sorted(found) == [
+        ("preference.history[0].value", ["password"]),
+        (f'session.values["{name}"]', ["password"]),
+    ]
+    request = pb.ImportRequest(header=messages[0].header, records=records_of(messages))
+    failed = await failure(lot.admin.Import(iter([request])).read())
+    assert set(failed.fields.values()) == {"redact.password"}
 
 
 async def test_keys_with_secrets_are_redacted_and_none_is_lost(lot: Lot):

@@ -35,7 +35,7 @@ def test_rules_of_the_operator_come_with_those_of_the_package(file: Path):
 
 def test_the_example_of_the_page_works(file: Path):
     page = Path(__file__).parents[2] / "docs" / "security.md"
-    pattern = r"^```toml\n(# acme.toml\n.*?)^```$"
+    pattern = r"^```toml\n(# acme\.toml.*?)^```$"
     [example] = re.findall(pattern, page.read_text(), re.MULTILINE | re.DOTALL)
     file.write_text(example)
     finder = SecretFinder(read_rules([file]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
@@ -184,6 +185,22 @@ async def test_a_key_is_not_sent_unencrypted_beyond_loopback(either: Either, add
 async def test_over_loopback_it_is(either: Either, address: str) -> None:
     async with either(address, api_key=KEY):
         pass
+
+
+async def test_a_key_for_this_machine_does_not_go_through_a_proxy(
+    either: Either, seen: tuple[str, Seen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, kept = seen
+    for name in ("no_proxy", "no_grpc_proxy", "grpc_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.setblocking(False)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        async with either(address, api_key=KEY, deadline=3) as client:
+            await client.call(client.admin.ListNamespaces, pb.ListNamespacesRequest())
+        with pytest.raises(BlockingIOError):
+            proxy.accept()
+    assert kept.keys == [f"Bearer {KEY}"]
 
 
 @pytest.mark.parametrize("key", ["two words", "schlüssel", "line\nbreak"])

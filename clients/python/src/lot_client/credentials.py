@@ -70,6 +70,11 @@ def check_api_key(key: str, address: str, tls: Tls | None, *, plaintext: bool) -
         )
 
 
+def proxy_options(address: str) -> tuple[tuple[str, int], ...]:
+    """Options of a channel: what is for this machine goes through no proxy of the environment."""
+    return (("grpc.enable_http_proxy", 0),) if _is_loopback(address) else ()
+
+
 def _is_loopback(address: str) -> bool:
     """Whether only this machine is reached; a name other than localhost may be any."""
     host = address.rpartition(":")[0].strip("[]")

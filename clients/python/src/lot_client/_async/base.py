@@ -11,7 +11,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from lot_client.credentials import Tls, check_api_key, with_api_key
+from lot_client.credentials import Tls, check_api_key, proxy_options, with_api_key
 from lot_client.failed_calls import FailedCalls
 from lot_client.namespaces import in_namespace
 from lot_client.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 
 def _open_channel(address: str, tls: Tls | None) -> grpc.aio.Channel:
+    options = (*CHANNEL_OPTIONS, *proxy_options(address))
     if tls is None:
-        return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
-    options = (*CHANNEL_OPTIONS, *tls.options())
+        return grpc.aio.insecure_channel(address, options=options)
+    options = (*options, *tls.options())
     return grpc.aio.secure_channel(address, tls.credentials(), options=options)
 
 
