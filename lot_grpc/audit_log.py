@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lot_grpc.domain.errors import StartupError
+from lot_grpc.telemetry.metrics import AUDIT_LOST, AUDIT_RECORDS
 
 OFF: Final = "off"
 STDOUT: Final = "stdout"
@@ -80,8 +81,10 @@ class AuditFile:
                 self._unsaid = 0
                 self._report(0, "")
             self._append(record)
+            AUDIT_RECORDS.add()
         except OSError as error:
             self.lost += 1
+            AUDIT_LOST.add()
             self._unsaid += 1
             self._report(self.lost, error.strerror or str(error))
 
@@ -140,8 +143,10 @@ class AuditOutput:
                 json.dumps({"time": audit_time(), **record}, ensure_ascii=False) + "\n"
             )
             sys.stdout.flush()
+            AUDIT_RECORDS.add()
         except (OSError, ValueError) as error:
             self.lost += 1
+            AUDIT_LOST.add()
             self._report(self.lost, str(error))
 
     def close(self) -> None:

@@ -82,14 +82,14 @@ async def _opened(settings: Settings) -> tuple[EmbeddingContract, list[Check], S
     async with open_all(settings, None) as opened:
         ready = await opened.services.admin.ready_checks()
         checks = [Check(one.name, one.ok, one.detail) for one in ready]
-        if over := await _over_quota(opened.services):
+        if over := await over_quota(opened.services):
             checks.append(Check("quotas", ok=True, detail=over))
         if await needs_rebuild(opened.store):
             checks.append(Check("records", ok=True, detail=_OTHER_DERIVATION))
         return opened.embedder.contract, checks, await opened.store.info()
 
 
-async def _over_quota(services: Services) -> str:
+async def over_quota(services: Services) -> str:
     """The namespaces that hold more than their quota."""
     quotas = services.runtime.stack.quotas
     over: list[str] = []

@@ -13,6 +13,8 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
+from lot_grpc.telemetry.metrics import RELOADS
+
 T = TypeVar("T")
 
 _log = structlog.get_logger()
@@ -87,18 +89,20 @@ class WatchedFile(Generic[T]):
         what: What it is, for the log.
         parse: Its contents as a value; raises FileError without quoting them.
         private: Others may not read it.
+        metric: What it is, for the metrics.
 
     Raises:
         FileError: It cannot be used.
     """
 
     def __init__(
-        self, path: Path, what: str, parse: Callable[[bytes], T], *, private: bool
+        self, path: Path, what: str, parse: Callable[[bytes], T], *, private: bool, metric: str
     ) -> None:
         self._path = path
         self._what = what
         self._parse = parse
         self._private = private
+        self._metric = metric
         self._looked = time.monotonic()
         self._content, self._identity = read(path, private=private)
         self._problem = ""
@@ -113,6 +117,7 @@ class WatchedFile(Generic[T]):
         try:
             changed = self._read()
         except FileError as error:
+            RELOADS.add(self._metric, "failed")
             if self._problem != (problem := str(error)):
                 self._problem = problem
                 _log.error(
@@ -122,6 +127,7 @@ class WatchedFile(Generic[T]):
                 )
             return False
         if changed:
+            RELOADS.add(self._metric, "ok")
             _log.info("read a changed file", what=self._what, path=str(self._path))
         elif self._problem:
             _log.info("a file can be used again", what=self._what, path=str(self._path))

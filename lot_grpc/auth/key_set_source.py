@@ -18,6 +18,7 @@ from lot_grpc.addresses import is_loopback
 from lot_grpc.auth.files import FileError, WatchedFile
 from lot_grpc.auth.key_set import KeySet, SigningKey, parse_key_set
 from lot_grpc.domain.errors import AuthUnavailableError
+from lot_grpc.telemetry.metrics import RELOADS
 
 _log = structlog.get_logger()
 
@@ -71,7 +72,11 @@ class FileKeys:
 
     def __init__(self, path: Path) -> None:
         self._file = WatchedFile(
-            path, "the file of the issuer's keys", partial(parse_key_set, str(path)), private=False
+            path,
+            "the file of the issuer's keys",
+            partial(parse_key_set, str(path)),
+            private=False,
+            metric="jwks",
         )
         self.keys: KeySet = self._file.value
 
@@ -161,6 +166,7 @@ class UrlKeys:
         try:
             self.keys = await self.load()
         except FileError as error:
+            RELOADS.add("jwks", "failed")
             if self._problem != str(error):
                 self._problem = str(error)
                 _log.error(
@@ -169,6 +175,7 @@ class UrlKeys:
                     effect="the last ones stay" if self.keys else "no token can be verified",
                 )
             return
+        RELOADS.add("jwks", "ok")
         if self._problem:
             _log.info("the issuer's keys can be read again", url=self._url)
         self._problem = ""

@@ -43,7 +43,8 @@ class KeyVerifier:
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._clock = clock
-        self._file = WatchedFile(path, key_file.WHAT, partial(key_file.parse, path), private=True)
+        parse = partial(key_file.parse, path)
+        self._file = WatchedFile(path, key_file.WHAT, parse, private=True, metric="keys")
         self._used: dict[str, float] = {}
         self._written = time.monotonic()
         self._problem = ""
@@ -88,7 +89,8 @@ class KeyVerifier:
                 if entry and form
                 else "no such key"
                 if form
-                else "not of the form of a key"
+                else "not of the form of a key",
+                "wrong" if entry else "unknown" if form else "malformed",
             )
         return self._accepted(entry, previous=not present)
 
@@ -106,18 +108,19 @@ class KeyVerifier:
             raise CredentialsInvalidError(
                 "the certificate has the names of several keys"
                 if found
-                else "no key names the certificate"
+                else "no key names the certificate",
+                "unknown",
             )
         return self._accepted(next(iter(found.values())), previous=False)
 
     def _accepted(self, entry: _Entry, *, previous: bool) -> Principal:
         key, now = entry.key, self._clock()
         if (state := key.state(datetime.fromtimestamp(now, UTC))) != "valid":
-            raise CredentialsInvalidError(f"key {key.id} ({key.name}) is {state}")
+            raise CredentialsInvalidError(f"key {key.id} ({key.name}) is {state}", state)
         if previous:
             end = key.previous_expire_time
             if end is None or end.timestamp() <= now:
-                raise CredentialsInvalidError(f"key {key.id} ({key.name}) was rotated")
+                raise CredentialsInvalidError(f"key {key.id} ({key.name}) was rotated", "expired")
         self._used[key.id] = now
         return entry.principal
 

@@ -82,7 +82,9 @@ class TokenVerifier:
             raise CredentialsInvalidError("not of the form of a token") from None
         key = await self._source.find(*_key_of(header))
         if key is None:
-            raise CredentialsInvalidError("the issuer has no key with the token's kid and alg")
+            raise CredentialsInvalidError(
+                "the issuer has no key with the token's kid and alg", "unknown"
+            )
         principal = self._principal(self._payload(token, key))
         self._remember(digest, principal)
         return principal
@@ -114,18 +116,19 @@ class TokenVerifier:
                 },
             )
         except Exception as error:  # noqa: BLE001 - whatever a parser makes of hostile input
-            raise CredentialsInvalidError(_why(error)) from None
+            raise CredentialsInvalidError(*_why(error)) from None
         return payload
 
     def _principal(self, payload: Mapping[str, Any]) -> Principal:
         rules, now = self._rules, self._clock()
         expire_time = _time(payload, "exp") + LEEWAY_SECONDS
         if expire_time <= now:
-            raise CredentialsInvalidError(f"expired {_seconds(now - _time(payload, 'exp'))} ago")
+            ago = _seconds(now - _time(payload, "exp"))
+            raise CredentialsInvalidError(f"expired {ago} ago", "expired")
         for claim in ("nbf", "iat"):
             if claim in payload and (early := _time(payload, claim) - now) > LEEWAY_SECONDS:
                 raise CredentialsInvalidError(
-                    f"{claim} is {_seconds(early)} ahead; is a clock off?"
+                    f"{claim} is {_seconds(early)} ahead; is a clock off?", "claims"
                 )
         subject = payload.get(rules.subject_claim)
         if not isinstance(subject, str) or not 0 < len(subject) <= _MAX_SUBJECT:
@@ -172,17 +175,17 @@ def _key_of(header: Mapping[str, Any]) -> tuple[str, str]:
     return kid, algorithm
 
 
-def _why(error: Exception) -> str:
-    """Why a token is refused, without quoting it."""
+def _why(error: Exception) -> tuple[str, str]:
+    """Why a token is refused, without quoting it, and the cause."""
     if isinstance(error, jwt.InvalidIssuerError):
-        return "another issuer"
+        return "another issuer", "claims"
     if isinstance(error, jwt.InvalidAudienceError):
-        return "for another audience"
+        return "for another audience", "claims"
     if isinstance(error, jwt.MissingRequiredClaimError):
-        return f"without {error.claim}"
+        return f"without {error.claim}", "claims"
     if isinstance(error, jwt.InvalidSignatureError):
-        return "wrong signature"
-    return "not of the form of a token"
+        return "wrong signature", "wrong"
+    return "not of the form of a token", "malformed"
 
 
 def _time(payload: Mapping[str, Any], claim: str) -> float:
@@ -214,4 +217,4 @@ def _seconds(value: float) -> str:
 
 
 def _unusable(claim: str, what: str) -> CredentialsInvalidError:
-    return CredentialsInvalidError(f"claim {claim} is not {what}")
+    return CredentialsInvalidError(f"claim {claim} is not {what}", "claims")

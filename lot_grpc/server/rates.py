@@ -123,4 +123,5 @@ def too_many_at_once(limit: int, *, streaming: bool) -> RateLimitedError:
         f"these credentials may have {text}; retry when one has ended",
         limit=text,
         retry_seconds=_AT_ONCE_SECONDS,
+        kind="streams" if streaming else "concurrency",
     )

@@ -23,6 +23,7 @@ from lot_grpc.server.call import Call, Handler, Method
 from lot_grpc.server.status import MAX_VIOLATIONS
 from lot_grpc.server.structural_checks import Path, member, render, subscript
 from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.telemetry.metrics import REDACTIONS
 
 MOST_NOTICES: Final = 50
 """Fields that are named each; a last notice counts the rest."""
@@ -67,6 +68,9 @@ def redaction(method: Method, handler: Handler, around: Surroundings) -> Handler
         else:
             found = redactor.redact(message)
         call.notices += notices_of(found)
+        for _, rules in found:
+            for rule in rules:
+                REDACTIONS.add(rule)
 
     async def redacted(call: Call) -> Any:
         if method.client_streaming:

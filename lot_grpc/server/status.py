@@ -18,12 +18,17 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc import StatusCode as Code
 
 from lot_grpc.domain.errors import (
+    AuthUnavailableError,
+    CredentialsInvalidError,
+    CredentialsRequiredError,
     InUseError,
     LotError,
     NotFoundError,
+    QuotaExceededError,
     RateLimitedError,
     RequestInvalidError,
 )
+from lot_grpc.telemetry.metrics import AUTH_FAILURES, QUOTA_REFUSED, RATE_LIMITED
 
 Status: TypeAlias = Any
 """A ``google.rpc.Status``, whose generated code has no types."""
@@ -122,10 +127,13 @@ _INTERNAL = TABLE["INTERNAL"]
 def to_status(error: LotError) -> Status:
     """The status of an error whose reason the table knows. Always less than 6 KB.
 
+    Every refusal is counted here, since calls and the items of a batch get theirs here.
+
     Raises:
         KeyError: the reason is not in the contract, so the caller must not see it.
     """
     row = TABLE[error.reason]
+    _count(error)
     metadata = dict(error.metadata)
     details: list[Message] = []
     if isinstance(error, RequestInvalidError):
@@ -146,6 +154,20 @@ def to_status(error: LotError) -> Status:
         retry.retry_delay.FromMilliseconds(math.ceil(wait * 1000))
         details.append(retry)
     return _status(row.code, error.message, error.reason, metadata, details)
+
+
+def _count(error: LotError) -> None:
+    match error:
+        case CredentialsRequiredError():
+            AUTH_FAILURES.add("missing")
+        case CredentialsInvalidError():
+            AUTH_FAILURES.add(error.cause)
+        case AuthUnavailableError():
+            AUTH_FAILURES.add("unavailable")
+        case RateLimitedError():
+            RATE_LIMITED.add(error.kind)
+        case QuotaExceededError():
+            QUOTA_REFUSED.add(f"{error.unit}s")
 
 
 def internal_status(call_id: str) -> Status:

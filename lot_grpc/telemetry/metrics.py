@@ -51,9 +51,12 @@ SERVING: Final = Gauge(
 # --- who may call, and how much -------------------------------------------------------------------
 
 AUTH_FAILURES: Final = Counter(
-    "lot_auth_failures", "Calls whose credentials were not accepted, by cause.", ["cause"]
+    "lot_auth_failures",
+    "Calls whose credentials were not accepted, by cause.",
+    ["cause"],
+    ("missing", "unknown", "wrong", "expired", "revoked", "claims", "malformed", "unavailable"),
 )
-"""``missing``, ``unknown``, ``wrong``, ``expired``, ``revoked``, ``malformed``, ``unavailable``…"""
+"""``missing``: there were none; ``claims``: of a token; ``unavailable``: the issuer's keys."""
 RATE_LIMITED: Final = Counter(
     "lot_rate_limited",
     "Calls refused by a limit of their principal, by limit.",
@@ -172,8 +175,9 @@ RELOADS: Final = Counter(
     "lot_reloads",
     "Attempts to read a changed file or key set, by what and result.",
     ["what", "result"],
+    [(what, result) for what in ("keys", "certificate", "jwks") for result in ("ok", "failed")],
 )
-"""What: ``keys``, ``certificate``, ``client_ca``, ``jwks``. Result: ``ok`` or ``failed``."""
+"""What failed is tried again, and counted each time, until it is mended."""
 CERTIFICATE_EXPIRY: Final = Gauge(
     "lot_certificate_expiry_timestamp_seconds",
     "Unix time at which the server's certificate expires.",

@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 import structlog
 
+from lot_grpc.telemetry.metrics import CERTIFICATE_EXPIRY, RELOADS
 from lot_grpc.tls.certificates import (
     SOON,
     CertificateError,
@@ -53,6 +54,7 @@ class ReloadedCertificates:
         self._lock = threading.Lock()  # connections are made in threads of gRPC
         self._signature = self._sign()
         self.current = read_certificates(files, now())
+        CERTIFICATE_EXPIRY.set(self.current.expire_time.timestamp())
         self.warnings = warnings(files, self.current, now())
         self._reminded = now()
         self._refused = ""
@@ -93,11 +95,14 @@ class ReloadedCertificates:
         self.current = read_certificates(self._files, self._now())
         self._signature = signature
         self._refused = ""
+        RELOADS.add("certificate", "ok")
+        CERTIFICATE_EXPIRY.set(self.current.expire_time.timestamp())
         self._reminded = self._now()
         expires = day(self.current.expire_time)
         _log.info("reloaded certificates", names=self.current.names, expires=expires)
 
     def _refuse(self, error: Exception) -> None:
+        RELOADS.add("certificate", "failed")
         why = error.message if isinstance(error, CertificateError) else repr(error)
         if why != self._refused:
             self._refused = why

@@ -31,7 +31,10 @@ def at_once(monkeypatch) -> None:
 
 
 def watched(path: Path) -> WatchedFile[Keys]:
-    return WatchedFile(path, key_file.WHAT, lambda found: key_file.parse(path, found), private=True)
+    def parse(found: bytes) -> Keys:
+        return key_file.parse(path, found)
+
+    return WatchedFile(path, key_file.WHAT, parse, private=True, metric="keys")
 
 
 def rename_over(path: Path, content: bytes, mode: int = 0o600) -> None:

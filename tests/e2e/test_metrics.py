@@ -77,7 +77,7 @@ async def every_call(address: str) -> None:
                 retrieval_id=found.retrieval_id,
             )
         with suppress(grpc.aio.AioRpcError):
-            await lot.patterns.GetPattern(pattern_id="missing")
+            await lot.patterns.GetPattern(pattern_id="nowhere")
         for path in ("/lot.v1.PatternService/Invented", "/lot.v9.Other/Invented"):
             with suppress(grpc.aio.AioRpcError):
                 await lot.raw(path)(b"")
@@ -203,7 +203,7 @@ def test_names_that_callers_invent_are_no_labels(scraped: Scraped) -> None:
 
 
 def test_no_label_holds_what_a_caller_wrote(scraped: Scraped) -> None:
-    for word in ("door", "test-", "missing", "step-"):
+    for word in ("door", "test-", "nowhere", "step-"):
         assert word not in scraped.texts[-1]
 
 
@@ -268,10 +268,8 @@ def status_of(url: str) -> int:
 # --- the dashboard and the alerts -----------------------------------------------------------------
 
 ELSEWHERE: Mapping[str, Mapping[str, str]] = {
-    "lot_auth_failures_total": {"cause": "wrong"},
     "lot_store_errors_total": {"operation": "search", "reason": "STORE_UNAVAILABLE"},
     "lot_redactions_total": {"rule": "aws"},
-    "lot_reloads_total": {"what": "keys", "result": "ok"},
     "lot_certificate_expiry_timestamp_seconds": {},
 }
 """What a healthy server without keys, certificates and redaction has no series of."""

@@ -26,8 +26,6 @@ async def remember(lot: Lot, count: int, text: str = "note") -> Any:
 
 
 async def test_usage_is_shown_with_the_policy(lot):
-    empty = (await lot.admin.GetNamespacePolicy()).usage
-    assert empty == pb.NamespaceQuotaUsage()
     await remember(lot, 3)
     await lot.admin.UpdateNamespacePolicy(policy={"record_quota": 10, "byte_quota": 100_000})
     usage = (await lot.admin.GetNamespacePolicy()).usage
@@ -38,6 +36,17 @@ async def test_usage_is_shown_with_the_policy(lot):
     assert found[lot.namespace].quota_usage == usage
     plain = await lot.admin.ListNamespaces(page_size=1000)
     assert not any(one.HasField("quota_usage") for one in plain.namespaces)
+
+
+async def test_without_a_quota_usage_is_counted_only_where_it_is_asked_for(lot):
+    await remember(lot, 3)
+    assert not (await lot.admin.GetNamespacePolicy()).HasField("usage")
+    for count in (3, 5):
+        listed = await lot.admin.ListNamespaces(include_quota_usage=True, page_size=1000)
+        [found] = [one for one in listed.namespaces if one.namespace == lot.namespace]
+        assert (found.quota_usage.record_count, found.quota_usage.record_limit) == (count, 0)
+        assert found.quota_usage.byte_count > 0
+        await remember(lot, 2)
 
 
 async def test_a_write_beyond_the_quota_says_what_to_do(lot):
@@ -68,7 +77,6 @@ async def test_of_a_batch_as_many_are_stored_as_fit(lot):
 async def test_a_quota_below_what_is_stored_only_refuses_growth(lot):
     pattern = await saved(lot, "a task")
     await remember(lot, 4)
-    before = (await lot.admin.GetNamespacePolicy()).usage
     answer = await lot.admin.UpdateNamespacePolicy(policy={"record_quota": 1, "byte_quota": 10})
     assert answer.usage.record_count == 5, "accepted, and said"
     assert (answer.usage.record_limit, answer.usage.byte_limit) == (1, 10)
@@ -87,7 +95,7 @@ async def test_a_quota_below_what_is_stored_only_refuses_growth(lot):
         await lot.memories.DeleteMemory(memory_id=one.memory_id)
     after = (await lot.admin.GetNamespacePolicy()).usage
     assert after.record_count == 1
-    assert after.byte_count < before.byte_count
+    assert after.byte_count < answer.usage.byte_count
     cleared = await lot.admin.UpdateNamespacePolicy(policy={}, update_mask={"paths": ["*"]})
     assert not cleared.HasField("usage")
     await remember_one(lot)

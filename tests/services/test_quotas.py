@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from lot_grpc.checking import over_quota
 from lot_grpc.domain.errors import LotError, QuotaExceededError
 from lot_grpc.domain.memory import MemoryContent
 from lot_grpc.domain.policy import NamespacePolicy, PolicyEdit
 from lot_grpc.domain.quota import Quota, Usage, payload_bytes
 from lot_grpc.domain.session import SessionMessage
-from lot_grpc.ports import VectorStore
+from lot_grpc.ports import Record, VectorStore
 from lot_grpc.services.memories.drafts import MemoryDraft, MemoryEdit
 from lot_grpc.services.records.changes import STAMP_KEYS
-from lot_grpc.services.records.collections import POLICIES
+from lot_grpc.services.records.collections import MEMORIES, POLICIES
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.sessions.session_messages import MessageDraft
 from lot_grpc.storage.edge import EdgeStore
@@ -174,6 +175,72 @@ async def test_writes_at_once_do_not_exceed_a_quota_together(kind: type[InMemory
     assert sum(made) == 20, "as many as fit, and not one more"
     assert (await used(world)).records == 20
     assert await used(world) == await counted(world)
+
+
+class Paused(InMemoryStore):
+    """Stops each scan of memories until it may go on."""
+
+    def __init__(self, clock: FixedClock) -> None:
+        super().__init__(clock)
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        self.go_on.set()
+
+    async def scroll(self, collection: str, *given: Any, **options: Any) -> list[Record]:
+        if collection == MEMORIES:
+            self.reached.set()
+            await self.go_on.wait()
+        return await super().scroll(collection, *given, **options)
+
+
+async def test_a_look_at_what_has_no_quota_delays_no_write() -> None:
+    clock = FixedClock()
+    store = Paused(clock)
+    world = await open_world(store, clock)
+    memories = world.services.memories.memories
+    await memories.create(NS, memory("one"))
+    store.reached.clear()
+    store.go_on.clear()
+    look = asyncio.create_task(used(world))
+    await store.reached.wait()
+    await asyncio.wait_for(memories.create(NS, memory("two")), 10)
+    store.go_on.set()
+    assert (await look).records == 2
+    assert world.services.runtime.stack.quotas.counters.counting() == []
+    assert await used(world) == await counted(world)
+
+
+# --- what a check says ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("default", [Quota(), Quota(records=2), Quota(bytes=1)], ids=repr)
+async def test_a_check_names_the_namespaces_over_their_quota(default: Quota) -> None:
+    world = await open_world(InMemoryStore(FixedClock()), FixedClock())
+    memories = world.services.memories.memories
+    assert await over_quota(world.services) == ""
+    for name, count in (("few", 1), ("many", 3)):
+        await memories.create_many(name, [memory(f"note {number}") for number in range(count)])
+    assert await over_quota(world.services) == "", "there is no quota"
+    world.services.runtime.stack.quotas.counters.default = default
+    world.services.runtime.stack.quotas.counters.policy_written(None)
+    said = await over_quota(world.services)
+    few, many = await used(world, "few"), await used(world, "many")
+    assert (
+        said
+        == {
+            Quota(): "",
+            Quota(records=2): "over their quota, so writes are refused: many (3 of 2 records)",
+            Quota(bytes=1): "over their quota, so writes are refused: "
+            f"few ({few.bytes} of 1 bytes), many ({many.bytes} of 1 bytes)",
+        }[default]
+    )
+    await set_quota(world, 3, 10**6, "many")
+    await set_quota(world, 3, 10**6, "few")
+    assert await over_quota(world.services) == "", "a policy is above the default"
+    await set_quota(world, 1, ns="many")
+    assert "many (3 of 1 records" in await over_quota(world.services)
+
+
+# --- at random --------------------------------------------------------------------------------
 
 
 STORES = pytest.mark.parametrize("kind", ["in memory", "shared", "edge"])

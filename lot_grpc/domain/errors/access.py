@@ -21,17 +21,19 @@ class CredentialsRequiredError(LotError):
 class CredentialsInvalidError(LotError):
     """The credentials are not accepted.
 
-    The caller is not told why; ``why`` is for the log: ``unknown``, ``expired``, ``revoked``…
+    The caller is not told why. ``why`` is for the log; ``cause``, one of a few words, for the
+    metrics: ``unknown``, ``wrong``, ``expired``, ``revoked``, ``claims`` or ``malformed``.
     """
 
     reason = "CREDENTIALS_INVALID"
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, cause: str = "malformed") -> None:
         super().__init__(
             "the credentials are not accepted: they are unknown, malformed, expired or revoked; "
             "ask the operator for valid ones (the server's log says which it was)"
         )
         self.why = why
+        self.cause = cause
 
 
 class AuthUnavailableError(LotError):
@@ -90,13 +92,19 @@ class NamespaceRequiredError(LotError):
 
 
 class RateLimitedError(LotError):
-    """A principal is over its limit. ``retry_seconds`` is how long to wait."""
+    """A principal is over its limit. ``retry_seconds`` is how long to wait.
+
+    ``kind`` of limit: ``rate``, ``concurrency`` or ``streams``.
+    """
 
     reason = "RATE_LIMITED"
 
-    def __init__(self, message: str, *, limit: str, retry_seconds: float) -> None:
+    def __init__(
+        self, message: str, *, limit: str, retry_seconds: float, kind: str = "rate"
+    ) -> None:
         super().__init__(message, limit=limit, retry_seconds=f"{retry_seconds:g}")
         self.retry_seconds = retry_seconds
+        self.kind = kind
 
 
 class QuotaExceededError(LotError):
@@ -116,3 +124,4 @@ class QuotaExceededError(LotError):
             added=added,
         )
         self.namespace = namespace
+        self.unit = unit

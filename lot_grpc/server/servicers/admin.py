@@ -156,10 +156,10 @@ class AdminServicer(TransferRpcs):
     ) -> policy_pb.GetNamespacePolicyResponse:
         namespace = namespace_of(request)
         stored = await self._services.retention.policies.get(namespace)
-        usage = await self._services.runtime.stack.quotas.of(namespace)
-        return policy_pb.GetNamespacePolicyResponse(
-            policy=codec.policy_to_pb(stored), usage=codec.quota_usage_to_pb(usage)
-        )
+        quotas, usage = self._services.runtime.stack.quotas, None
+        if quotas.counters.in_effect(stored.policy):  # else it is costly, and a reader may ask
+            usage = codec.quota_usage_to_pb(await quotas.of(namespace))
+        return policy_pb.GetNamespacePolicyResponse(policy=codec.policy_to_pb(stored), usage=usage)
 
     async def UpdateNamespacePolicy(
         self, request: policy_pb.UpdateNamespacePolicyRequest, context: Context

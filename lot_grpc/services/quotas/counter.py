@@ -29,7 +29,6 @@ class Counter:
         quota: The limits in effect; None: to be read.
         read_time: When they were read, by the monotonic clock.
         usage: How much there is; None: to be counted before it is needed.
-        shown_until: Until when it is kept up to date without a quota, because it was asked for.
         reserved: What calls under way are about to add.
         users: How many writes hold it; then it is not dropped.
     """
@@ -42,7 +41,6 @@ class Counter:
         "quota",
         "read_time",
         "reserved",
-        "shown_until",
         "usage",
         "users",
     )
@@ -52,7 +50,6 @@ class Counter:
         self.quota: Quota | None = None
         self.read_time = 0.0
         self.usage: Usage | None = None
-        self.shown_until = 0.0
         self.users = 0
         self.passing = 0
         """Writes under way that are not counted, since they began before anything was."""
@@ -63,7 +60,7 @@ class Counter:
     @property
     def counts(self) -> bool:
         """Whether writes are counted."""
-        return bool(self.quota) or time.monotonic() < self.shown_until
+        return bool(self.quota)
 
     def add(self, growth: Usage) -> None:
         """A write was made that changed the usage by this much."""

@@ -14,7 +14,7 @@ follows from something that was accepted (``work.follow_up``).
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -37,7 +37,6 @@ from lot_grpc.services.registry import Registry
 from lot_grpc.services.time_source import TimeSource
 from lot_grpc.work import follow_up, is_follow_up
 
-_SHOWN_SECONDS: Final = 600.0
 _MOST_READ: Final = 1000
 """Records of a delete that are measured; of more, the namespace is counted again."""
 
@@ -57,13 +56,19 @@ class QuotaStore(ForwardingStore):
         self._meter = Meter(registry)
         self._time = time_source
         self.counters = Counters(inner, self._meter, default)
+        self._looks = asyncio.Lock()
 
     async def of(self, namespace: str) -> NamespaceQuota:
-        """How much a namespace holds, and its limits. Counts everything if that is not known."""
-        counter = await self.counters.of(namespace)
-        counter.shown_until = time.monotonic() + _SHOWN_SECONDS
-        async with self.counters.writing([namespace], counted=True):
-            return NamespaceQuota(counter.usage or Usage(), counter.quota or Quota())
+        """How much a namespace holds, and its limits. Counts everything if that is not known.
+
+        Without a quota nothing is known, and writes go on meanwhile; those that are under way may
+        be counted or not. Only one namespace is counted so at a time.
+        """
+        async with self.counters.writing([namespace], counted=True) as counters:
+            for counter in counters.values():
+                return NamespaceQuota(counter.usage or Usage(), counter.quota or Quota())
+        async with self._looks:
+            return NamespaceQuota(await self._meter.count(self._inner, namespace), Quota())
 
     @asynccontextmanager
     async def reserved(

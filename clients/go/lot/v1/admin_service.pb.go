@@ -721,8 +721,9 @@ type ListNamespacesRequest struct {
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Token from the previous page of the same call.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
-	// takes about a second for 50,000 records.
+	// Whether to return quota_usage. What a namespace without a quota holds is counted for it each
+	// time, one namespace after another, which takes about a second for 50,000 records. What is
+	// written to it meanwhile may be counted or not.
 	IncludeQuotaUsage bool `protobuf:"varint,4,opt,name=include_quota_usage,json=includeQuotaUsage,proto3" json:"include_quota_usage,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache

@@ -428,7 +428,8 @@ type GetNamespacePolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The policy, or the default if none was set.
 	Policy *NamespacePolicy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
-	// How much the namespace holds, and its quotas in effect.
+	// How much the namespace holds, and its quotas in effect. Unset if it has none;
+	// include_quota_usage of ListNamespaces tells what such a namespace holds.
 	Usage         *NamespaceQuotaUsage `protobuf:"bytes,2,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

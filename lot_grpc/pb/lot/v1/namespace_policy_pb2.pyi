@@ -274,7 +274,9 @@ class GetNamespacePolicyResponse(_message.Message):
 
     @_builtins.property
     def usage(self) -> Global___NamespaceQuotaUsage:
-        """How much the namespace holds, and its quotas in effect."""
+        """How much the namespace holds, and its quotas in effect. Unset if it has none;
+        include_quota_usage of ListNamespaces tells what such a namespace holds.
+        """
 
     def __init__(
         self,

@@ -395,8 +395,9 @@ export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
   pageToken: string;
 
   /**
-   * Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
-   * takes about a second for 50,000 records.
+   * Whether to return quota_usage. What a namespace without a quota holds is counted for it each
+   * time, one namespace after another, which takes about a second for 50,000 records. What is
+   * written to it meanwhile may be counted or not.
    *
    * @generated from field: bool include_quota_usage = 4;
    */

@@ -231,7 +231,8 @@ export type GetNamespacePolicyResponse = Message<"lot.v1.GetNamespacePolicyRespo
   policy?: NamespacePolicy | undefined;
 
   /**
-   * How much the namespace holds, and its quotas in effect.
+   * How much the namespace holds, and its quotas in effect. Unset if it has none;
+   * include_quota_usage of ListNamespaces tells what such a namespace holds.
    *
    * @generated from field: lot.v1.NamespaceQuotaUsage usage = 2;
    */

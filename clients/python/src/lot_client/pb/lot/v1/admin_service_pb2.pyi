@@ -411,8 +411,9 @@ class ListNamespacesRequest(_message.Message):
     page_token: _builtins.str
     """Token from the previous page of the same call."""
     include_quota_usage: _builtins.bool
-    """Whether to return quota_usage. What a namespace without a quota holds is counted for it, which
-    takes about a second for 50,000 records.
+    """Whether to return quota_usage. What a namespace without a quota holds is counted for it each
+    time, one namespace after another, which takes about a second for 50,000 records. What is
+    written to it meanwhile may be counted or not.
     """
     def __init__(
         self,
