@@ -1,7 +1,7 @@
 """Sends spans and metrics to an OpenTelemetry collector, by OTLP over gRPC.
 
-One thread converts and sends; a call only puts its spans into a queue. What does not fit there,
-since the collector is away, is dropped and counted. Needs the extra ``otel``.
+One thread converts and sends; a call only puts its spans into a queue. Spans that cannot be sent,
+or do not fit into the queue, are dropped and counted. Needs the extra ``otel``.
 
 Names are those of the semantic conventions where they have one: ``rpc.server.call.duration`` for
 the time of calls. The other metrics have the name of Prometheus with dots, as in
@@ -89,7 +89,7 @@ class OtlpSender:
 
     def start(self) -> None:
         """Begin to send."""
-        # The library logs every failure; one line of ours tells that it fails, and why.
+        # The library logs every failure; we log once that it fails, and why.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         exporter = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
         exporter.setLevel(logging.ERROR)
@@ -130,7 +130,7 @@ class OtlpSender:
                 if self._metrics_seconds and (stopping or time.monotonic() >= next_metrics):
                     next_metrics = time.monotonic() + self._metrics_seconds
                     self._send_metrics()
-            except Exception as error:  # noqa: BLE001 - it must go on
+            except Exception as error:  # noqa: BLE001 - the thread must not end
                 self._reason = repr(error)[:_REASON_CHARACTERS]
                 self._report(ok=False)
             if stopping:
@@ -159,7 +159,7 @@ class OtlpSender:
             _log.info("traces and metrics are sent again", endpoint=self._endpoint)
         elif not ok and not self._failing:
             _log.warning(
-                "traces and metrics cannot be sent; what does not fit into memory is dropped",
+                "traces and metrics cannot be sent; unsent spans are dropped",
                 endpoint=self._endpoint,
                 cause=self._reason,
             )

@@ -65,7 +65,7 @@ OTHER_NAMES = {
     *("method_count", "map_err", "duration_seconds", "tool_name", "half_life_days"),
     *("best_practices", "common_errors", "design_patterns", "include_file", "snake_case"),
     *("CompletableFuture", "ModuleNotFoundError", "BadRequest", "ErrorInfo", "RetryInfo"),
-    *("call_id", "more_ids"),
+    *("call_id", "duration_ms", "more_ids"),
     *("lot_namespaces", "lot_role"),
     "test_planted_causes_are_found_and_hardly_anything_else",
 }
