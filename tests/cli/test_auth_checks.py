@@ -85,8 +85,8 @@ async def test_a_file_that_cannot_be_used_fails_the_check_and_the_start(key_file
     assert "lot-grpc check" in caught.value.message
 
 
-async def test_a_file_that_is_missing_is_made_by_a_command(path):
-    path.unlink(missing_ok=True)
+async def test_a_file_that_is_missing_is_made_by_a_command(key_file):
+    key_file.unlink(missing_ok=True)
     assert (await only_check())[1].endswith(
         "No such file or directory; `lot-grpc keys create` makes it"
     )
