@@ -31,13 +31,13 @@ def audit_time() -> str:
 
 
 class AuditFile:
-    """Appends to a file, of mode 0600 if it makes it.
+    """Appends to a file, which it creates with mode 0600 if there is none.
 
-    At ``max_bytes`` the file is renamed to ``NAME.1``, and former ones move on, at most ``files``
-    of them. A file that something else renamed or removed is made anew.
+    At ``max_bytes`` the file is renamed to ``NAME.1``, and earlier ones to the next number; at most
+    ``files`` of them are kept. If something else renamed or removed the file, a new one is created.
 
-    If it cannot be written, calls go on, ``report`` is told, and the number of lost records is the
-    first thing in the log once it can be written again.
+    If it cannot be written, calls continue, ``report`` is called, and the number of lost records is
+    the first line once it can be written again.
 
     Attributes:
         reads: Whether calls that change nothing are recorded too.
@@ -55,7 +55,7 @@ class AuditFile:
         self.reads = reads
         self.lost = 0
         self._unsaid = 0
-        """Lost records that the log does not know of."""
+        """Lost records that the log does not mention yet."""
         self._path = path
         self._max_bytes = max_bytes
         self._files = files
@@ -156,7 +156,7 @@ class AuditOutput:
 def records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a log, the oldest first, with those of rotated files.
 
-    Lines that are no records, such as one that a full disk cut, are passed over.
+    Lines that are not records, such as one that a full disk cut off, are skipped.
     """
     numbers = [0]
     while _numbered(path, numbers[-1] + 1).exists():

@@ -78,7 +78,7 @@ class Background:
 
 
 class AuditLosses:
-    """Logs that audit records cannot be written: at once, then every minute, and its end."""
+    """Logs that audit records cannot be written (at once, then every minute), and recovery."""
 
     def __init__(self) -> None:
         self._logged = float("-inf")

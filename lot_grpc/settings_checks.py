@@ -65,8 +65,8 @@ def _oidc_contradictions(settings: Settings) -> list[str]:
     url = urlsplit(oidc.jwks)
     if url.scheme == "http" and not is_loopback(url.hostname or ""):
         return [
-            f"LOT_OIDC_JWKS={oidc.jwks} is not encrypted, so others could put in keys of their "
-            "own; use https, which only a host on this machine does without"
+            f"LOT_OIDC_JWKS={oidc.jwks} is not encrypted, so others could substitute their own "
+            "keys; use https (http is only accepted to this machine)"
         ]
     return []
 
@@ -80,14 +80,14 @@ def _exposures(settings: Settings) -> list[str]:
     if not settings.tls.enabled and not server.allow_plaintext:
         found.append(
             f"{reached} calls are not encrypted; bind 127.0.0.1, set LOT_TLS_CERT and LOT_TLS_KEY, "
-            "or set LOT_ALLOW_PLAINTEXT=true if nobody can listen on the network between"
+            "or set LOT_ALLOW_PLAINTEXT=true if nobody can listen on the network path"
         )
     identified = settings.authenticates or settings.tls.requires_certificates
     if not identified and not server.allow_anonymous:
         found.append(
             f"{reached} whoever reaches it may read and write everything; bind 127.0.0.1, set "
-            "LOT_AUTH_KEYS (`lot-grpc keys create` makes one), or set LOT_ALLOW_ANONYMOUS=true if "
-            "everyone on that network may"
+            "LOT_AUTH_KEYS (`lot-grpc keys create` creates the file), or set "
+            "LOT_ALLOW_ANONYMOUS=true if everyone on that network may"
         )
     return found
 

@@ -30,7 +30,7 @@ class TlsSettings(Group):
 
     @property
     def requires_certificates(self) -> bool:
-        """Whether every client must show a certificate."""
+        """Whether every client must present a certificate."""
         return self.client_ca is not None and not self.client_address
 
 
@@ -44,17 +44,17 @@ def tls_contradictions(tls: TlsSettings, address: str) -> list[str]:
         )
     if tls.client_ca is not None and tls.cert is None:
         found.append(
-            "LOT_TLS_CLIENT_CA needs LOT_TLS_CERT and LOT_TLS_KEY: client certificates are shown "
-            "over TLS only"
+            "LOT_TLS_CLIENT_CA needs LOT_TLS_CERT and LOT_TLS_KEY: client certificates are part of "
+            "TLS"
         )
     if tls.client_address and tls.client_ca is None:
         found.append(
             "LOT_TLS_CLIENT_ADDRESS needs LOT_TLS_CLIENT_CA: the certificates of the authorities "
-            "that client certificates are accepted from"
+            "that issue client certificates"
         )
     if tls.client_address == address and not address.endswith(":0"):
         found.append(
             f"LOT_TLS_CLIENT_ADDRESS={address} is LOT_ADDRESS as well; give it another port, or "
-            "remove it so that every client must show a certificate"
+            "remove it so that every client must present a certificate"
         )
     return found

@@ -1,7 +1,7 @@
-"""Tells who calls, by whichever credentials the server accepts.
+"""Authenticates callers by whichever credentials the server accepts.
 
-A call that carries ``authorization`` is judged by that alone. Else its client certificate counts,
-if the key file names any.
+If a call carries ``authorization``, only that counts; otherwise its client certificate does, if the
+key file names any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that decide who may call: read with care, replaced in one piece, read anew when changed."""
+"""Files that decide who may call: checked, replaced atomically, reread when they change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_BYTES: Final = 4 * 2**20
 """Largest file that is read."""
 
 LOOK_SECONDS: Final = 1.0
-"""How often a file is looked at."""
+"""How often a file is checked for changes, in seconds."""
 
 _QUIET_SECONDS = 2
 """A file that changed more recently could change again without a difference in its times."""
@@ -82,7 +82,7 @@ def _identity(found: os.stat_result) -> Identity:
 
 
 class WatchedFile(Generic[T]):
-    """A file that is read anew when it changes. If it cannot be used, what was read last stays.
+    """A file that is reread when it changes. If it cannot be used, the last value stays.
 
     Args:
         path: The file.
@@ -149,7 +149,7 @@ class WatchedFile(Generic[T]):
 
 @contextmanager
 def locked(path: Path) -> Iterator[Path]:
-    """Hold the folder of a file against others that replace it; gives the file behind links.
+    """Lock the folder of a file against other writers; yields the file with links resolved.
 
     Raises:
         FileError: The folder cannot be locked, or is locked for too long.
@@ -181,9 +181,9 @@ def _lock(folder: int, path: Path) -> bool:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Replace a file in one piece, keeping its owner and mode; a new one is for its user only.
+    """Replace a file atomically, keeping its owner and mode; a new one is for its user only.
 
-    The caller holds the lock. It survives a power loss once it returns.
+    The caller holds the lock. The new file survives a power loss once this returns.
 
     Raises:
         FileError: It cannot be written; what was there stays.

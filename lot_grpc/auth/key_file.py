@@ -1,4 +1,4 @@
-"""The key file, a JSON object with ``version`` and ``keys``, beside it the times of last use."""
+"""The key file, a JSON object with ``version`` and ``keys``, and the file of last uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _USED: TypeAdapter[dict[str, datetime]] = TypeAdapter(dict[str, datetime])
 
 
 def parse(path: Path, content: bytes) -> Keys:
-    """The entries of a key file. Raises FileError, which quotes nothing of it but names."""
+    """The entries of a key file. Raises FileError, which quotes only names from it."""
     try:
         keys = _CONTENTS.validate_json(content, strict=True).keys
         check_keys(keys)

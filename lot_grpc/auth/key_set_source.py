@@ -1,4 +1,4 @@
-"""Where the issuer's keys come from: a file, or a URL that is asked again now and then."""
+"""Where the issuer's keys come from: a file, or a URL that is fetched regularly."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from lot_grpc.telemetry.metrics import RELOADS
 _log = structlog.get_logger()
 
 REFRESH_SECONDS: Final = 300.0
-"""How often the URL is asked for the keys."""
+"""How often the keys are fetched."""
 
 MIN_SECONDS: Final = 10.0
-"""How long after a request the next one is sent at the earliest, whatever tokens arrive."""
+"""The least time between two requests, whatever tokens arrive."""
 
 FETCH_SECONDS: Final = 5.0
 """How long a request may take."""
 
 CLOCK_SECONDS: Final = 30.0
-"""From which difference on to the issuer's clock ours is said to be off."""
+"""Our clock is reported as wrong if it differs from the issuer's by more than this."""
 
 _MOST_BYTES: Final = 2**20
 _MOST_WAITING: Final = 64
@@ -102,7 +102,7 @@ class FileKeys:
 
 
 class UrlKeys:
-    """Keys at a URL. If it is away, the last good ones stay in effect."""
+    """Keys at a URL. If they cannot be fetched, the last good ones stay in effect."""
 
     def __init__(self, url: str) -> None:
         self.keys: KeySet | None = None
@@ -122,7 +122,7 @@ class UrlKeys:
         self._problem = ""
 
     async def find(self, id: str, algorithm: str) -> SigningKey | None:
-        """The key with an id. An unknown one makes it ask the issuer, but not often."""
+        """The key with an id. An unknown id triggers a fetch, but at most every ``MIN_SECONDS``."""
         key = self.keys.find(id, algorithm) if self.keys else None
         if key is None and (self._fetching or self._since() >= MIN_SECONDS):
             if self._waiting >= _MOST_WAITING:
@@ -202,7 +202,7 @@ class UrlKeys:
         return parse_key_set(self._url, bytes(content))
 
     def _compare_clocks(self, date: str) -> None:
-        """Say that one of the clocks is off, as tokens are refused then that should not be."""
+        """Log that one of the clocks is off, since valid tokens may then be refused."""
         try:
             ahead = time.time() - parsedate_to_datetime(date).timestamp()
         except (ValueError, TypeError, OverflowError):

@@ -25,7 +25,7 @@ WRITE_SECONDS: Final = 60.0
 """How often times of last use are written."""
 
 _NO_HASH: Final = "-" * 64
-"""Compared with when there is no hash, so that it takes as long; no key has it."""
+"""Compared with when there is no hash, so that it takes as long. No key has this hash."""
 
 
 class _Entry(NamedTuple):
@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
 
 
 class KeyVerifier:
-    """Tells who calls with a key or a certificate. Changes of the file count within a second.
+    """Authenticates keys and certificates. Changes of the file take effect within a second.
 
     Raises:
         FileError: The file cannot be used.

@@ -53,7 +53,7 @@ class TokenRules:
 
 
 class TokenVerifier:
-    """Tells who calls with a token."""
+    """Authenticates tokens."""
 
     def __init__(
         self, rules: TokenRules, source: KeySource, clock: Callable[[], float] = time.time

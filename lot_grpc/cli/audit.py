@@ -1,4 +1,4 @@
-"""``lot-grpc audit``: who did what."""
+"""``lot-grpc audit``: shows and filters the audit log."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ def audit(
         "--after", "Recorded after this time: ISO 8601, or how long ago, such as 2h or 3d."
     ),
     before: Timestamp | None = time_option("--before", "Recorded before this time."),
-    principal: str = Option("", "--principal", help="Of the principal with this ID or name."),
-    method: str = Option("", "--method", help="Of this RPC, such as DeleteMemory."),
-    namespace: str = Option("", "--namespace", "-n", help="In this namespace."),
-    record_id: str = Option("", "--id", help="About the record with this ID, or the call."),
+    principal: str = Option("", "--principal", help="Only calls of this principal: ID or name."),
+    method: str = Option("", "--method", help="Only this RPC, such as DeleteMemory."),
+    namespace: str = Option("", "--namespace", "-n", help="Only this namespace."),
+    record_id: str = Option("", "--id", help="Only the record, or the call, with this ID."),
     outcome: str = Option(
-        "", "--outcome", help="A code or reason, such as OK or NAMESPACE_DENIED; or failed."
+        "",
+        "--outcome",
+        help="Only this code or reason, such as NAMESPACE_DENIED; `failed`: all but OK.",
     ),
     limit: int = limit_option(str(_LISTED)),
     config: Config = None,
     as_json: JsonLines = False,
 ) -> None:
-    """Show the audit log, the newest last, with what was rotated.
+    """Show the audit log, newest last, rotated files included.
 
     lot-grpc audit --after 1d --outcome failed
 
@@ -62,7 +64,7 @@ def _configured(config: Path | None) -> Path:
 
     target = begin(config).audit.audit
     if target in (OFF, STDOUT):
-        raise typer.BadParameter(f"LOT_AUDIT is {target}, so there is no file; name one")
+        raise typer.BadParameter(f"LOT_AUDIT is {target}, so there is no default; give a FILE")
     return Path(target).expanduser()
 
 
@@ -70,7 +72,7 @@ def _records(path: Path) -> Any:
     from lot_grpc.audit_log import records
 
     if not path.exists():
-        raise typer.BadParameter(f"there is no audit log {path}")
+        raise typer.BadParameter(f"there is no audit log {path}; set LOT_AUDIT, or give a FILE")
     try:
         yield from records(path)
     except OSError as error:

@@ -38,7 +38,7 @@ _USUAL_HINTS = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "--timeout waits longer",
 }
 """Hints for failures that the server does not explain."""
-_KEY_HINT = f"{KEY_VARIABLE}, or --api-key-file FILE, has the API key to send"
+_KEY_HINT = f"set the API key by {KEY_VARIABLE} or --api-key-file FILE"
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0

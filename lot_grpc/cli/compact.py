@@ -13,9 +13,9 @@ from lot_grpc.cli.start import begin
 
 
 def compact(*, config: Config = None, as_json: Json = False) -> None:
-    """Merge and index the embedded store, and erase deleted records from its files.
+    """Merge and index the embedded store, and erase deleted data from its files.
 
-    Slow; the server must not be running.
+    Slow. Stop the server first.
     """
     settings = begin(config)
     from lot_grpc import app
@@ -33,6 +33,6 @@ def compact(*, config: Config = None, as_json: Json = False) -> None:
     elif not report.skipped:
         typer.echo(f"{report.location} does not need compaction")
     for skipped in report.skipped:
-        typer.echo(f"not compacted, so deleted records are still in its files: {skipped}", err=True)
+        typer.echo(f"not compacted, so its files still contain deleted data: {skipped}", err=True)
     if report.skipped:
         raise typer.Exit(1)

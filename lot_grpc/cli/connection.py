@@ -77,7 +77,7 @@ _PEM: dict[str, Any] = {"metavar": "FILE", "show_default": False, "show_envvar":
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A server to call. ``pinned``: ``roots`` is just the certificate in this server's settings."""
+    """A server to call. ``pinned``: ``roots`` is the certificate in this server's settings."""
 
     target: str
     tls: bool = False
@@ -91,7 +91,7 @@ class Endpoint:
         if not self.tls:
             channel = connected(self.target)
         else:
-            # Whoever calls by the settings may call an address that the certificate does not name.
+            # The address in the settings need not be one that the certificate names.
             named = (("grpc.ssl_target_name_override", _name_in(self.roots)),)
             channel = grpc.secure_channel(
                 self.target,
@@ -113,7 +113,7 @@ class Endpoint:
         from lot_grpc.addresses import split_address
 
         shown: bytes | None = self.roots
-        with suppress(OSError):  # that it cannot be reached is told by the call
+        with suppress(OSError):  # if it cannot be reached, the call itself reports that
             shown = ssl.get_server_certificate(split_address(self.target), timeout=2).encode()
         return Endpoint(self.target, True, shown, self.certificate, self.key, pinned=True)
 
@@ -135,8 +135,8 @@ class Connection:
         Option(
             "--tls/--plaintext",
             show_default=False,
-            help="Use TLS or not; defaults to the settings, with --address to --plaintext. A key "
-            "is sent to another machine unencrypted only with --plaintext.",
+            help="Whether to use TLS; default: as in the settings, or plaintext with --address. An "
+            "API key is sent unencrypted to another machine only with --plaintext.",
         ),
     ] = None
     tls_ca: Annotated[
@@ -144,7 +144,7 @@ class Connection:
         Option(
             "--tls-ca",
             envvar="LOT_CLIENT_TLS_CA",
-            help="Certificates (PEM) that vouch for the server's; means --tls.",
+            help="Authorities (PEM) to trust for the server's certificate; implies --tls.",
             **_PEM,
         ),
     ] = None
@@ -153,7 +153,7 @@ class Connection:
         Option(
             "--tls-cert",
             envvar="LOT_CLIENT_TLS_CERT",
-            help="Own certificate to show (PEM).",
+            help="Client certificate to present (PEM); implies --tls.",
             **_PEM,
         ),
     ] = None
@@ -166,7 +166,7 @@ class Connection:
         Option(
             "--api-key-file",
             envvar="LOT_CLIENT_API_KEY_FILE",
-            help="File with the API key; else LOT_CLIENT_API_KEY has it.",
+            help="File with the API key; default: the variable LOT_CLIENT_API_KEY.",
             **_PEM,
         ),
     ] = None
@@ -186,9 +186,9 @@ class Connection:
         """Where and how to connect. Raises SettingsError as ``target``, or BadParameter."""
         files = (self.tls_ca, self.tls_cert, self.tls_key)
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise typer.BadParameter("--tls-cert and --tls-key belong together; give both")
+            raise typer.BadParameter("--tls-cert and --tls-key need each other; give both")
         if self.tls is False and any(files):
-            raise typer.BadParameter("certificates need TLS; leave out --plaintext, or them")
+            raise typer.BadParameter("certificates need TLS; omit either them or --plaintext")
         given = True if any(files) else self.tls
         roots, certificate, key = (_read(path) if path else None for path in files)
         if self.address:
@@ -227,12 +227,14 @@ class Connection:
             return ""
         if not key.isascii() or not key.isprintable() or " " in key:
             place = self.api_key_file or KEY_VARIABLE
-            raise typer.BadParameter(f"{place} is no API key: a key is one word of ASCII letters")
+            raise typer.BadParameter(
+                f"{place} is not an API key: a key is ASCII text without spaces"
+            )
         at = self.endpoint
         if not at.tls and self.tls is None and not is_loopback(split_address(at.target)[0]):
             raise typer.BadParameter(
                 f"the API key is not sent to {at.target} unencrypted; use --tls or --tls-ca FILE, "
-                "or --plaintext if nobody can listen on the network between"
+                "or --plaintext if nobody can listen on the network path"
             )
         return key
 
@@ -245,7 +247,7 @@ def _read(path: Path) -> bytes:
 
 
 class _Details(NamedTuple):
-    """Of a call, as gRPC wants them; its own class cannot be made."""
+    """The details of a call; gRPC's own class cannot be instantiated."""
 
     method: str
     timeout: float | None
@@ -291,8 +293,8 @@ class _Bearer(
 
 
 _PROBLEMS = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate has expired, or --tls-ca does not vouch for it",
-    "Hostname": "its certificate is for another host name; --address takes one that it names",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate has expired, or its authority is not in --tls-ca",
+    "Hostname": "its certificate is for another host name; give --address one that it names",
     "WRONG_VERSION_NUMBER": "it does not use TLS there; try --plaintext",
 }
 

@@ -19,8 +19,8 @@ from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 _HINTS = {
-    grpc.StatusCode.DEADLINE_EXCEEDED: "the server will finish by itself; the same command again "
-    "shows what is left"
+    grpc.StatusCode.DEADLINE_EXCEEDED: "the server finishes by itself; run the command again with "
+    "--dry-run to see what is left"
 }
 
 
@@ -33,10 +33,10 @@ def erase(
     server: Server = Server(timeout=600.0),
     as_json: Json = False,
 ) -> bool:
-    """Permanently delete what belongs to a subject.
+    """Permanently delete what belongs to a subject, such as a person.
 
-    On a terminal it asks for confirmation; elsewhere --yes is required. Run `lot-grpc compact`
-    afterwards to erase it from the files too.
+    On a terminal it asks for confirmation; elsewhere --yes is required. To remove the data from the
+    files too, stop the server afterwards and run `lot-grpc compact`.
 
     lot-grpc export alice.lot --subject alice
 
@@ -66,7 +66,7 @@ def erase(
 def _confirmed(stub: AdminServiceStub, request: pb.EraseSubjectRequest, timeout: float) -> bool:
     if not sys.stdin.isatty():
         raise typer.BadParameter(
-            "no terminal to confirm on: use --yes to erase, or --dry-run to see what that deletes"
+            "no terminal to confirm on: use --yes to delete, or --dry-run to see what that deletes"
         )
     contents = _contents(stub.EraseSubject(request, timeout=timeout))
     question = f"Permanently delete {contents} of {clean(request.subject)}?"

@@ -45,7 +45,7 @@ def export(
         None, "--kind", help="Only this kind, such as pattern or episode. Repeatable."
     ),
     subject: str = Option(
-        "", "--subject", help="Only what belongs to this subject, as `lot-grpc erase` deletes it."
+        "", "--subject", help="Only what `lot-grpc erase` would delete for this subject."
     ),
     vectors: bool = Option(
         False,

@@ -24,7 +24,7 @@ from lot_grpc.domain.errors import StartupError
 T = TypeVar("T")
 
 keys = typer.Typer(
-    help="Create, list, revoke and rotate API keys. A running server follows within seconds.",
+    help="Create, list, revoke and rotate API keys. A running server notices within seconds.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -43,7 +43,7 @@ Expires = Annotated[
         "--expires",
         metavar="DURATION",
         parser=_duration,
-        help="How long it is valid, such as 12h or 90d. Without it: until it is revoked.",
+        help="How long the key is valid, such as 12h or 90d; default: until it is revoked.",
     ),
 ]
 Name = Annotated[str, Argument(metavar="NAME", help="Name or id of the key.", show_default=False)]
@@ -55,27 +55,32 @@ def create(
     *,
     name: Annotated[
         str,
-        Argument(metavar="NAME", help="Who calls with it; no other key in use has the name."),
+        Argument(metavar="NAME", help="Name of the caller; must not be that of another valid key."),
     ],
     namespace: Annotated[
         list[str],
         Option(
             "--namespace",
             "-n",
-            help="What it covers: a name, a prefix such as `team-a:*`, or `*`. Repeatable.",
+            help="Namespaces it covers: a name, a prefix such as `team-a:*`, or `*`. Repeatable.",
             show_default=False,
         ),
     ],
     role: Annotated[
         str,
-        Option("--role", "-r", help="reader, writer or admin, in all of them.", show_default=False),
+        Option(
+            "--role",
+            "-r",
+            help="reader, writer or admin; applies in all these namespaces.",
+            show_default=False,
+        ),
     ],
     own_namespace: Annotated[
         str,
         Option(
             "--own-namespace",
-            help="Namespace of requests without one. Without it: the first that is a whole name, "
-            "or `default` for a key that covers everything.",
+            help="Namespace of requests that name none; default: the first that is a full name, or "
+            "`default` for a key that covers everything.",
             show_default=False,
         ),
     ] = "",
@@ -85,20 +90,20 @@ def create(
         Option(
             "--san",
             metavar="TEXT",
-            help="No key, but a client certificate with this subject alternative name.",
+            help="Create no key; accept a client certificate with this subject alternative name.",
             show_default=False,
         ),
     ] = "",
     calls_per_second: Annotated[
-        float, Option("--calls-per-second", min=0, help="Its rate limit; 0: the server's.")
+        float, Option("--calls-per-second", min=0, help="Rate limit; 0: the server's limit.")
     ] = 0.0,
     concurrent_calls: Annotated[
-        int, Option("--concurrent-calls", min=0, help="Calls at once; 0: the server's limit.")
+        int, Option("--concurrent-calls", min=0, help="Concurrent calls; 0: the server's limit.")
     ] = 0,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Create a key and print it, this once only: the file has its hash."""
+    """Create a key and print it. It is shown only once: the key file holds its hash."""
     now = datetime.now(UTC)
 
     def add(found: Keys) -> tuple[Keys, tuple[ApiKey, str]]:
@@ -122,7 +127,7 @@ def create(
 @keys.command("list")
 @command
 def list_(*, config: Config = None, as_json: JsonLines = False) -> None:
-    """List the keys with what they cover, their state and last use. Never a key itself."""
+    """List the keys with what they cover, their state and last use. Never shows a key itself."""
     path = _file(config)
     now = datetime.now(UTC)
     used = read_last_use(path)
@@ -165,14 +170,14 @@ def rotate(
             "--grace",
             metavar="DURATION",
             parser=_duration,
-            help="How long the present key stays valid, such as 1h. Without it: it ends at once.",
+            help="How long the old key stays valid, such as 1h; default: it ends at once.",
         ),
     ] = None,
     expires: Expires = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
-    """Give a key a new secret and print it, this once only. What it covers stays the same."""
+    """Replace a key by a new one and print it. It is shown only once; what it covers stays."""
     now = datetime.now(UTC)
 
     def change(found: Keys) -> tuple[Keys, tuple[ApiKey, str]]:
@@ -192,7 +197,7 @@ def _file(config: Path | None) -> Path:
         from lot_grpc.settings_file import SettingsError
 
         raise SettingsError(
-            ["LOT_AUTH_KEYS is not set: it names the key file, which is made with the first key"]
+            ["LOT_AUTH_KEYS is not set; set it to the key file, which the first key creates"]
         )
     return path
 
@@ -217,7 +222,7 @@ def _after(now: datetime, expires: timedelta | None) -> datetime | None:
     try:
         return None if expires is None else now + expires
     except OverflowError:
-        raise typer.BadParameter("that is after the year 9999") from None
+        raise typer.BadParameter("that would be after the year 9999; give a shorter time") from None
 
 
 def _role(text: str) -> str:
@@ -238,7 +243,7 @@ def _show_new(key: ApiKey, text: str, now: datetime, *, as_json: bool) -> None:
     covers = f"{key.role} in {', '.join(key.namespaces)}, {until}"
     if text:
         typer.echo(text)
-        print_note(f"{key.name} ({key.id}) is {covers}; the key is shown only now, so keep it")
+        print_note(f"{key.name} ({key.id}) is {covers}; the key is shown only now, so store it")
     else:
         typer.echo(f"{key.name} ({key.id}), the certificate of {key.san}, is {covers}.")
 

@@ -21,7 +21,7 @@ from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 Usage = Annotated[
     bool,
-    typer.Option("--usage", help="Show bytes and quotas too, which may take a while to count."),
+    typer.Option("--usage", help="Also show bytes and quotas; counting may take a while."),
 ]
 
 

@@ -41,17 +41,18 @@ class Found:
 def scan(
     *,
     namespace: Namespace = "",
-    all_namespaces: bool = Option(False, "--all-namespaces", help="Every namespace."),
+    all_namespaces: bool = Option(False, "--all-namespaces", help="Scan all namespaces."),
     resource_kind: list[resource_kind_pb2.ResourceKind.ValueType] | None = RESOURCE_KINDS.option(
         None, "--kind", help="Only this kind, such as pattern or episode. Repeatable."
     ),
     server: StreamingServer,
     as_json: JsonLines = False,
 ) -> bool:
-    """Find keys, tokens and passwords in what is stored, and say where. They are never printed.
+    """Find keys, tokens and passwords in what is stored, and say where. Never prints them.
 
-    Works whether or not the server redacts, with the rules of the settings here: LOT_REDACT_RULES
-    adds files, LOT_REDACT_RULES_OFF switches rules off. Exit code 1: something was found.
+    Works whether or not the server redacts. It uses the rules of the settings on this machine:
+    LOT_REDACT_RULES adds files, LOT_REDACT_RULES_OFF switches rules off. Exit code 1: a secret was
+    found.
 
     lot-grpc scan --all-namespaces
 

@@ -81,12 +81,12 @@ class ApiKey:
         if not _ID.fullmatch(self.id):
             yield "id should be 8 hexadecimal digits"
         if not _NAME.fullmatch(self.name):
-            yield "name should have at most 64 letters, digits and . _ @ -, the first no sign"
+            yield "name should be 1 to 64 letters, digits and . _ @ -, the first a letter or digit"
         yield from _namespace_problems(self.namespaces, self.namespace)
         if bool(self.hash) == bool(self.san):
             yield "exactly one of hash and san should be set"
         if self.san and not _SAN.fullmatch(self.san):
-            yield "san should be at most 255 ASCII characters without spaces"
+            yield "san should be 1 to 255 ASCII characters without spaces"
         if any(one and not _HASH.fullmatch(one) for one in (self.hash, self.previous_hash)):
             yield "a hash should be 64 hexadecimal digits"
         if bool(self.previous_hash) != (self.previous_expire_time is not None):
@@ -133,7 +133,7 @@ def _namespace_problems(patterns: Sequence[str], own: str) -> Iterable[str]:
         and not own.endswith(EVERYTHING)
         and any(grant.covers(own) for grant in grants_of("reader", patterns))
     ):
-        yield f"the own namespace {own!r} should be a name that namespaces cover"
+        yield f"the own namespace {own!r} should be a full name that the key covers"
 
 
 # --- the entries of a file ------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def check_keys(keys: Keys) -> None:
         for value, count in Counter(values).items():
             if count > 1:
                 raise ValueError(
-                    f"{what} {value!r} would belong to two keys; choose another, or revoke the one "
+                    f"{what} {value!r} would belong to two keys; choose another, or revoke the key "
                     "that has it"
                 )
 
@@ -201,7 +201,7 @@ def rotated(
         ValueError: It is revoked, expired or a certificate.
     """
     if key.san:
-        raise ValueError(f"{key.name} is a client certificate; its authority renews it")
+        raise ValueError(f"{key.name} is a client certificate; have its authority renew it")
     text = _random_key(key.id)
     made = replace(
         key,
@@ -211,7 +211,7 @@ def rotated(
         previous_expire_time=previous_expire_time,
     )
     if (state := made.state(now)) != "valid":
-        hint = "give a new expiry" if state == "expired" else "create another one"
+        hint = "give a new expiry (--expires)" if state == "expired" else "create another one"
         raise ValueError(f"{key.name} is {state}; {hint}")
     return made, text
 

@@ -1,4 +1,4 @@
-"""Layers that find out who calls, and refuse what it may not do."""
+"""Layers that authenticate the caller, and refuse calls that it may not make."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 
 
 def authentication(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Finds out who calls, before anything is spent on the call."""
+    """Authenticates the caller, before anything is spent on the call."""
     authenticator, certificates = around.guards.authenticator, around.guards.certificates
     if authenticator is None:
         return handler
@@ -50,9 +50,9 @@ def credentials_of(context: Context, *, certificates: bool) -> Credentials:
 
 
 def authorization(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Gives a request without a namespace the caller's own, and refuses what it may not do.
+    """Sets the caller's own namespace if there is none, and refuses calls that it may not make.
 
-    It is decided by the grants alone: nothing shows whether a namespace exists.
+    Only the grants decide: nothing shows whether a namespace exists.
     """
     rule = method.rule
     if around.guards.authenticator is None or rule is None:
@@ -129,14 +129,14 @@ async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None
                     found = await guards.authenticator.authenticate(sent)
                 if call.authorize is not None:
                     call.authorize(found)
-            except Exception as error:  # noqa: BLE001 - whatever it is: nothing shows that it may
+            except Exception as error:  # noqa: BLE001 - fail closed
                 call.end(error)
 
 
 def quota_change(method: str, old: NamespacePolicy, new: NamespacePolicy) -> None:
-    """Refuse a change of quotas by who is no admin of all namespaces: it would lift its own limit.
+    """Refuse a change of quotas unless the caller is an admin of all namespaces.
 
-    Raises RoleRequiredError.
+    Otherwise it could lift its own limit. Raises RoleRequiredError.
     """
     allowed = current_caller().principal.server_role == Role.ADMIN
     if old.quota != new.quota and not allowed:

@@ -44,7 +44,7 @@ _FLAGS: Final = ("dry_run", "all_namespaces", "keep_namespaces")
 _DEPTH: Final = 3
 
 _ALWAYS: Final = frozenset({"AdminService.Export"})
-"""Reads that are recorded like writes: it takes out everything."""
+"""Reads that are recorded like writes, because they return everything."""
 _REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 """Codes with which any call is recorded."""
 
@@ -52,7 +52,7 @@ Reader: TypeAlias = Callable[[Any], Iterator[tuple[str, str]]]
 
 
 def audit(method: Method, handler: Handler, around: Surroundings) -> Handler:
-    """Records each call before its response is sent; a write that runs on, once it is done."""
+    """Records each call before its response is sent, or an abandoned write once it is done."""
     log = around.guards.audit
     if log is None:
         return handler
@@ -61,7 +61,7 @@ def audit(method: Method, handler: Handler, around: Surroundings) -> Handler:
     async def audited(call: Call) -> Any:
         start = time.perf_counter()
         call.audited = recorded
-        call.peer = call.context.peer()  # now: asking a context whose call is over crashes
+        call.peer = call.context.peer()  # now: reading it after the call has ended crashes
         result = None
         try:
             result = await handler(call)

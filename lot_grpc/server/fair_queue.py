@@ -1,12 +1,12 @@
 """Lets the calls of several principals take turns, so that a flood of one does not hold up others.
 
-Calls share one event loop, which serves whatever is ready in order: a call waits at each of its
-steps for a step of every other call that is under way. So what helps is that few are. While more
-than one principal calls, who calls more than the average of them has one call under way, and its
-others wait, in order, for that to end. One that is alone, or calls less, has as many under way as
-keep the server busy; more would not be faster, and would hold up whoever comes next. A call during
-which the process is idle waits for something outside, such as a store or a model that is reached
-over a network, and does not count: the next one begins.
+Calls share one event loop, which serves whatever is ready, in order: at each of its steps, a call
+waits for a step of every other running call. So few should run at once. While more than one
+principal calls, each one that calls more than average has one call running, and its other calls
+wait in order. A principal that is alone, or calls less, has as many running as keep the server
+busy; more would not be faster, and would hold up the next caller. A call during which the process
+is idle is taken to wait for a store or a model over a network. It does not count, so the next one
+begins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AT_ONCE: Final = 16
 _PRESENT_SECONDS: Final = 1.0
 """How long a principal counts as present after its last call, and over which calls are counted."""
 _LONG_SECONDS: Final = 0.025
-"""How long a call is looked at before it may be taken for one that waits."""
+"""How long a call runs before it may be taken to wait for something outside."""
 _IDLE_SHARE: Final = 0.5
 """The process is idle if it used less of one core than this."""
 

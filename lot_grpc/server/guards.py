@@ -1,4 +1,4 @@
-"""What checks and observes the calls of a server. None: it is not done, and costs nothing."""
+"""What checks and observes the calls of a server. What is None is off, and costs nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECHECK_SECONDS: Final = 20.0
 
 
 class Authenticator(Protocol):
-    """Tells who sent credentials."""
+    """Authenticates callers."""
 
     async def authenticate(self, credentials: Credentials) -> Principal:
         """The principal.
@@ -30,7 +30,7 @@ class Authenticator(Protocol):
 
 
 class AuditLog(Protocol):
-    """Keeps what was done, by whom."""
+    """Records who did what."""
 
     reads: bool
     """Whether calls that change nothing are recorded too."""
@@ -44,7 +44,7 @@ class Guards:
     """The guards of one server.
 
     Attributes:
-        authenticator: Tells who calls.
+        authenticator: Authenticates callers.
         certificates: Whether it is given the names in clients' certificates; reading them takes
             several microseconds a call.
         audit: Records who did what.

@@ -26,7 +26,7 @@ from lot_grpc.server.surroundings import Surroundings
 from lot_grpc.telemetry.metrics import REDACTIONS
 
 MOST_NOTICES: Final = 50
-"""Fields that are named each; a last notice counts the rest."""
+"""Fields with a notice of their own; a last notice counts the rest."""
 
 _THREAD_BYTES: Final = 16 * 1024
 """Larger requests are searched in a thread: a MiB takes some 10 ms, or a second if it is nothing
@@ -118,9 +118,9 @@ def _refuse_secrets(finder: SecretFinder) -> Any:
                 yield Violation(
                     f"records[{number}].{field}",
                     f"redact.{rules[0]}",
-                    "has a secret, and an import stores records as they were exported: edit or "
+                    "contains a secret, and an import stores records as exported: edit or "
                     "delete the record where it was exported, or import it with LOT_REDACT=false "
-                    "and let `lot-grpc scan` find what to edit",
+                    "and use `lot-grpc scan` to find what to edit",
                 )
 
     async def check(request: Any) -> None:

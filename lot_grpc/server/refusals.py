@@ -1,4 +1,4 @@
-"""Holds back refusals, so that a client that calls again at once does not keep the server busy.
+"""Holds back refusals, so that a client that retries at once does not keep the server busy.
 
 A client that ignores RetryInfo would fill the event loop with refusals, to the cost of all others.
 Held back, each costs as much, but there are only a few per second. A call that is within its limits

@@ -96,8 +96,8 @@ class Counter(Metric):
 class Gauge(Metric):
     """A number that goes up and down: set, or read from the objects that know it.
 
-    A series that was never set is absent. What several objects report is summed up; it is 0 once
-    all of them are gone.
+    A series that was never set is absent. The values of several objects are added up; the sum is 0
+    once all of them are gone.
     """
 
     def __init__(self, name: str, help: str, labels: Sequence[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""All metrics of this service: one for everything that is counted or timed.
+"""All metrics of this service.
 
 A metric is used by importing it: ``RATE_LIMITED.add("rate")``. Labels never hold a namespace, a
 principal, or anything else that a caller chooses. ``docs/metrics.md`` lists them all.
@@ -32,20 +32,21 @@ STREAM_DURATION: Final = Histogram(
     (0.1, 1.0, 10.0, 60.0, 600.0, 3600.0, 21600.0, 86400.0),
 )
 CALLS_IN_FLIGHT: Final = Gauge(
-    "lot_calls_in_flight", "Unary calls that run, writes whose callers have left included."
+    "lot_calls_in_flight", "Unary calls that are running, including writes whose callers have left."
 )
 STREAMS_OPEN: Final = Gauge("lot_streams_open", "Streams that are open.")
 REQUEST_BYTES: Final = Counter(
-    "lot_request_bytes", "Bytes of request messages, before compression.", ["method"]
+    "lot_request_bytes", "Bytes of request messages, uncompressed.", ["method"]
 )
 RESPONSE_BYTES: Final = Counter(
-    "lot_response_bytes", "Bytes of response messages, before compression.", ["method"]
+    "lot_response_bytes", "Bytes of response messages, uncompressed.", ["method"]
 )
 STREAM_MESSAGES: Final = Counter(
     "lot_stream_messages", "Messages of streams, by direction.", ["method", "direction"]
 )
 SERVING: Final = Gauge(
-    "lot_serving", "1 while health is SERVING; 0 while the store cannot be used, and in a drain."
+    "lot_serving",
+    "1 while health is SERVING; 0 while the store cannot be used, and while draining.",
 )
 
 # --- who may call, and how much -------------------------------------------------------------------
@@ -74,8 +75,8 @@ QUOTA_REFUSED: Final = Counter(
 
 EMBEDDED_TEXTS: Final = Counter(
     "lot_embedded_texts",
-    "Texts to embed, by role and by where the vector came from: the cache, the model, or a "
-    "request for the same text that was under way (shared).",
+    "Texts to embed, by role and by the source of the vector: the cache, the model, or a "
+    "concurrent request for the same text (shared).",
     ["role", "source"],
     [(role, source) for role in ("query", "document") for source in ("cache", "model", "shared")],
 )
@@ -87,12 +88,12 @@ EMBEDDING_WAIT: Final = Histogram(
 )
 EMBEDDING_DURATION: Final = Histogram(
     "lot_embedding_duration_seconds",
-    "Time that the model took for one text or window, or an endpoint for one request.",
+    "Time that the model took for one text or window, or the endpoint for one request.",
 )
 EMBEDDING_ERRORS: Final = Counter("lot_embedding_errors", "Texts that could not be embedded.")
 RERANKS: Final = Counter(
     "lot_reranks",
-    "Recalls that were reranked, by whether time sufficed for every candidate.",
+    "Recalls that were reranked, by result: complete, partial (time ran out) or failed.",
     ["result"],
     ("complete", "partial", "failed"),
 )
@@ -126,7 +127,7 @@ STORE_WRITABLE: Final = Gauge(
 )
 STORE_FIGURES_AGE: Final = Gauge(
     "lot_store_figures_age_seconds",
-    "Age of the figures of the store, which are not read each time.",
+    "Age of the figures of the store, which are not read at every scrape.",
 )
 
 # --- episodes, learning, changes ------------------------------------------------------------------
@@ -135,21 +136,21 @@ EVENTS_RECORDED: Final = Counter("lot_events_recorded", "Events of episodes that
 RECALLS: Final = Counter("lot_recalls", "Recalls that were recorded, by operation.", ["operation"])
 RECALLS_HELPED: Final = Counter(
     "lot_recalls_helped",
-    "Recalls of which something was used with success; each counts once in a process.",
+    "Recalls that returned something that was used with success; each counts once.",
 )
 OUTCOMES: Final = Counter(
     "lot_outcomes",
-    "Outcomes of uses that were stored, by kind of what was used (retrieval: nothing) and result; "
+    "Outcomes that were stored, by kind of the record used (retrieval: none was) and result; "
     "without corrections.",
     ["kind", "outcome"],
 )
 FEED_LAG: Final = Gauge(
     "lot_change_feed_lag_seconds",
-    "Age of the oldest write that has not ended and holds back the change feed; 0: none.",
+    "Age of the oldest unfinished write, which holds back the change feed; 0: none.",
 )
 FEED_BEHIND: Final = Gauge(
     "lot_change_feed_behind_changes",
-    "Changes that were found and that the slowest watcher has not been sent.",
+    "Changes that have not been sent to the slowest watcher yet.",
 )
 
 # --- work in the background -----------------------------------------------------------------------
@@ -173,7 +174,7 @@ AUDIT_LOST: Final = Counter("lot_audit_records_lost", "Audit records that could 
 
 RELOADS: Final = Counter(
     "lot_reloads",
-    "Attempts to read a changed file or key set, by what and result.",
+    "Attempts to reread a changed file or key set, by what was read and result.",
     ["what", "result"],
     [(what, result) for what in ("keys", "certificate", "jwks") for result in ("ok", "failed")],
 )

@@ -141,7 +141,7 @@ class ScrapeServer:
         return _response(HTTPStatus.OK, body, content_type, send=method == "GET")
 
     async def _refreshed(self) -> None:
-        """Set the gauges in the loop of the calls; if that is busy or closed, do without."""
+        """Set the gauges in the loop of the calls; if it is busy or closed, they stay."""
         begun = time.perf_counter()
 
         async def refresh() -> None:

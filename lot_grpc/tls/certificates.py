@@ -23,7 +23,7 @@ SOON = timedelta(days=14)
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """PEM files: the certificate with its chain, its key, and whose client certificates count."""
+    """PEM files: the certificate with its chain, its key, and the authorities of clients."""
 
     certificate: Path
     key: Path
@@ -31,7 +31,7 @@ class CertificateFiles:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All that are there to be read."""
+        """All files that are configured."""
         return (self.certificate, self.key, *([self.client_ca] if self.client_ca else []))
 
 
@@ -72,7 +72,7 @@ def read_certificates(files: CertificateFiles, now: datetime) -> Certificates:
     ):
         raise CertificateError(
             f"{files.key} is not the key of the first certificate in {files.certificate}; "
-            "both files must be of the same pair, and the server's certificate must stand first"
+            "both files must be of the same pair, and the server's certificate must come first"
         )
     _check_time(files.certificate, [leaf], now)
     client_ca = None
@@ -87,8 +87,8 @@ def warnings(files: CertificateFiles, found: Certificates, now: datetime) -> lis
     said = []
     if found.expire_time - now < SOON:
         said.append(
-            f"{files.certificate} expires on {day(found.expire_time)}; renew it, the server takes "
-            "over the new file by itself"
+            f"{files.certificate} expires on {day(found.expire_time)}; renew it; the server "
+            "reads the new file by itself"
         )
     if not found.names:
         said.append(

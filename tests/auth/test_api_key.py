@@ -77,12 +77,12 @@ def test_the_own_namespace_is_the_given_one_or_the_first_whole_name(namespaces, 
         ({"namespaces": ("**",)}, "should be a name"),
         ({"namespaces": ("",)}, "should be a name"),
         ({"namespaces": ("a\n",)}, "should be a name"),
-        ({"namespace": "b"}, "should be a name that namespaces cover"),
-        ({"namespaces": ("t:*",), "namespace": "t:*"}, "should be a name that"),
-        ({"namespaces": ("*",), "namespace": "a b"}, "should be a name that"),
+        ({"namespace": "b"}, "should be a full name that the key covers"),
+        ({"namespaces": ("t:*",), "namespace": "t:*"}, "should be a full name that"),
+        ({"namespaces": ("*",), "namespace": "a b"}, "should be a full name that"),
         ({"san": "a b"}, "without spaces"),
         ({"san": "é"}, "ASCII"),
-        ({"san": "a" * 256}, "at most 255"),
+        ({"san": "a" * 256}, "1 to 255"),
         ({"calls_per_second": -1.0}, "0 or more"),
         ({"calls_per_second": float("nan")}, "0 or more"),
         ({"calls_per_second": float("inf")}, "0 or more"),
@@ -156,7 +156,7 @@ def test_what_is_over_or_no_key_is_not_rotated():
     with pytest.raises(ValueError, match="planner is expired; give a new expiry"):
         rotated(key, NOW + HOUR, NOW, None)
     assert rotated(key, NOW + HOUR, NOW + HOUR, NOW + 2 * HOUR)[0].state(NOW + HOUR) == "valid"
-    with pytest.raises(ValueError, match="its authority renews it"):
+    with pytest.raises(ValueError, match="have its authority renew it"):
         rotated(make_key(san="a.example")[0], NOW, NOW, None)
 
 

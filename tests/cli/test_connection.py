@@ -115,7 +115,7 @@ def test_an_unknown_authority_is_told(runner, secure, tmp_path):
     other.write_bytes(Authority("other").pem)
     failed = runner.invoke(app, ["namespaces", "-a", secure.address, "--tls-ca", str(other)])
     assert failed.exit_code == 1
-    assert "hint: its certificate has expired, or --tls-ca does not vouch for it" in failed.stderr
+    assert "hint: its certificate has expired, or its authority is not in --tls-ca" in failed.stderr
 
 
 def test_a_certificate_for_another_host_is_told(runner, started, authority, ca):
@@ -138,7 +138,7 @@ def test_a_server_that_asks_for_a_client_certificate_gets_one(
     assert runner.invoke(app, call + shown).exit_code == 0
     half = runner.invoke(app, call + shown[:2])
     assert half.exit_code == 2
-    assert "--tls-cert and --tls-key belong together" in half.stderr
+    assert "--tls-cert and --tls-key need each other" in half.stderr
 
 
 def test_with_tls_to_a_server_without_it_and_the_other_way_round(runner, started, secure):
@@ -260,7 +260,7 @@ def test_what_is_no_key_is_refused_and_not_shown(runner, started, monkeypatch, k
     monkeypatch.setenv("LOT_CLIENT_API_KEY", key)
     refused = runner.invoke(app, ["namespaces", "-a", started().address])
     assert refused.exit_code == 2
-    assert "LOT_CLIENT_API_KEY is no API key" in refused.stderr
+    assert "LOT_CLIENT_API_KEY is not an API key" in refused.stderr
     assert key not in refused.output
 
 
@@ -273,7 +273,7 @@ def test_a_server_that_wants_a_key_says_where_it_comes_from(runner, authority):
 
     with served(pb_grpc.add_AdminServiceServicer_to_server, Closed()) as address:  # type: ignore[abstract]
         failed = runner.invoke(app, ["namespaces", "-a", address])
-    assert "hint: LOT_CLIENT_API_KEY, or --api-key-file FILE" in failed.stderr
+    assert "hint: set the API key by LOT_CLIENT_API_KEY or --api-key-file FILE" in failed.stderr
 
 
 def test_an_unreachable_server_is_no_problem_of_tls():

@@ -61,6 +61,6 @@ def test_a_dry_run_lists_what_it_would_delete(runner, address, told):
 def test_without_a_terminal_it_needs_to_be_told(runner, address, told):
     ran = runner.invoke(command_line, ["erase", "alice", "-a", address])
     assert ran.exit_code == 2
-    assert "use --yes to erase" in ran.stderr
+    assert "use --yes to delete" in ran.stderr
     assert told.erased == []
     assert runner.invoke(command_line, ["erase", "", "-a", address]).exit_code == 2

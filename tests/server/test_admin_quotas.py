@@ -57,7 +57,7 @@ async def test_a_write_beyond_the_quota_says_what_to_do(lot):
     assert failed.metadata == {
         "namespace": lot.namespace, "unit": "record", "limit": "2", "used": "2", "added": "1",
     }  # fmt: skip
-    assert "delete what is not needed" in failed.message
+    assert "delete what is no longer needed" in failed.message
     assert "RetryInfo" not in failed.details
     failed = await failure(lot.patterns.SavePattern(pattern={"task": "one more"}))
     assert failed.reason == "QUOTA_EXCEEDED"

@@ -73,7 +73,7 @@ def test_a_key_of_another_certificate_is_refused(files, authority):
 
 def test_a_chain_in_the_wrong_order_is_refused(files, authority):
     files.certificate.write_bytes(authority.pem + files.certificate.read_bytes())
-    assert "the server's certificate must stand first" in refusal(files)
+    assert "the server's certificate must come first" in refusal(files)
     own = files.certificate.read_bytes().removeprefix(authority.pem)
     files.certificate.write_bytes(own + authority.pem)
     assert read_certificates(files, datetime.now(UTC)).names == ("lot.test", "10.0.0.7")

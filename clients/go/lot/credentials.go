@@ -49,7 +49,7 @@ func unsent(err error, address string) error {
 		return err
 	}
 	return fmt.Errorf("lot: the API key is not sent to %s unencrypted: use WithTLS, or WithPlaintextKey "+
-		"if nobody can listen on the network between: %w", address, err)
+		"if nobody can listen on the network path: %w", address, err)
 }
 
 // isLoopback tells whether only this machine is reached; a name other than localhost may be any.

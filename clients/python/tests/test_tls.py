@@ -93,7 +93,7 @@ async def test_the_name_of_the_server_may_be_given(
 
 
 def test_half_a_pair_is_refused() -> None:
-    with pytest.raises(ValueError, match="cert_file and key_file belong together"):
+    with pytest.raises(ValueError, match="cert_file and key_file need each other"):
         Tls(cert_file="agent.pem")
 
 
@@ -205,7 +205,7 @@ async def test_a_key_for_this_machine_does_not_go_through_a_proxy(
 
 @pytest.mark.parametrize("key", ["two words", "schlüssel", "line\nbreak"])
 async def test_what_is_no_key_is_refused_and_not_shown(either: Either, key: str) -> None:
-    with pytest.raises(ValueError, match="api_key is no API key") as caught:
+    with pytest.raises(ValueError, match="api_key is not an API key") as caught:
         either("127.0.0.1:1", api_key=key)
     assert key not in str(caught.value)
 

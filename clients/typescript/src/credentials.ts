@@ -15,7 +15,7 @@ export interface TlsOptions {
 /** The URL of an address. */
 export function baseUrlOf(address: string, tls: TlsOptions | undefined): string {
   if (tls !== undefined && (tls.cert === undefined) !== (tls.key === undefined)) {
-    throw new TypeError("tls.cert and tls.key belong together: give both, or neither");
+    throw new TypeError("tls.cert and tls.key need each other; give both, or neither");
   }
   if (!address.includes("://")) {
     return `${tls === undefined ? "http" : "https"}://${address}`;
@@ -29,12 +29,12 @@ export function baseUrlOf(address: string, tls: TlsOptions | undefined): string 
 /** Refuses a key that is none, or that others could read on its way. */
 export function checkKey(apiKey: string, baseUrl: string, plaintext: boolean): void {
   if (!/^[!-~]*$/.test(apiKey)) {
-    throw new TypeError("apiKey is no API key: a key is one word of ASCII letters");
+    throw new TypeError("apiKey is not an API key: a key is ASCII text without spaces");
   }
   if (apiKey !== "" && !baseUrl.startsWith("https://") && !plaintext && !isLoopback(baseUrl)) {
     throw new TypeError(
       `the API key is not sent to ${baseUrl} unencrypted: pass tls, or allowPlaintextKey if nobody ` +
-        "can listen on the network between",
+        "can listen on the network path",
     );
   }
 }

@@ -94,10 +94,10 @@ test("a key is not sent unencrypted beyond loopback", () => {
 
 test("what makes no sense is refused", () => {
   const cases: [LotClientOptions, RegExp][] = [
-    [{ address: "a:1", apiKey: "two words" }, /apiKey is no API key/],
-    [{ address: "a:1", apiKey: "line\nbreak" }, /apiKey is no API key/],
+    [{ address: "a:1", apiKey: "two words" }, /apiKey is not an API key/],
+    [{ address: "a:1", apiKey: "line\nbreak" }, /apiKey is not an API key/],
     [{ address: "http://a:1", tls: {} }, /tls needs an https address/],
-    [{ address: "a:1", tls: { cert: "x" } }, /tls.cert and tls.key belong together/],
+    [{ address: "a:1", tls: { cert: "x" } }, /tls.cert and tls.key need each other/],
   ];
   for (const [options, message] of cases) {
     assert.throws(() => createLotClient(options), message);

@@ -7,7 +7,7 @@ from lot_grpc.domain.errors.base import LotError
 
 
 class CredentialsRequiredError(LotError):
-    """The call carries no credentials, and the server asks for them."""
+    """The call carries no credentials, and the server requires them."""
 
     reason = "CREDENTIALS_REQUIRED"
 
@@ -30,21 +30,21 @@ class CredentialsInvalidError(LotError):
     def __init__(self, why: str, cause: str = "malformed") -> None:
         super().__init__(
             "the credentials are not accepted: they are unknown, malformed, expired or revoked; "
-            "ask the operator for valid ones (the server's log says which it was)"
+            "ask the operator for valid ones (the server's log says why)"
         )
         self.why = why
         self.cause = cause
 
 
 class AuthUnavailableError(LotError):
-    """The server cannot verify credentials now: it has no signing keys of the issuer yet."""
+    """The server cannot verify tokens yet: it could not fetch the issuer's signing keys."""
 
     reason = "AUTH_UNAVAILABLE"
 
     def __init__(self) -> None:
         super().__init__(
-            "the server cannot verify tokens now, since it has no signing keys of the issuer; "
-            "retry in a moment"
+            "the server cannot verify tokens yet, since it could not fetch the issuer's signing "
+            "keys; retry in a moment"
         )
 
 
@@ -115,8 +115,8 @@ class QuotaExceededError(LotError):
     def __init__(self, namespace: str, unit: str, *, limit: int, used: int, added: int) -> None:
         super().__init__(
             f"namespace {namespace} holds {counted(used, unit)}, its quota is {limit:,}, and this "
-            f"would add {added:,}; delete what is not needed, or ask the operator to raise the "
-            "quota",
+            f"would add {added:,}; delete what is no longer needed, or ask the operator to raise "
+            "the quota",
             namespace=namespace,
             unit=unit,
             limit=limit,

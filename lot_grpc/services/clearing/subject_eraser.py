@@ -87,7 +87,7 @@ class SubjectEraser:
     # --- inside -------------------------------------------------------------------------------
 
     async def _begin(self, namespace: str, subject: str) -> Record:
-        """The intent; that of an interrupted erasure is gone on with."""
+        """The intent; that of an interrupted erasure is resumed."""
         point = point_id(namespace, _INTENT, subject)
         payload = {
             "kind": _INTENT,

@@ -1,15 +1,14 @@
 """A store that counts what each namespace holds, and refuses what would take it over its quota.
 
-Whatever a service writes is counted here: no service has to remember it. Of a namespace with a
-quota, writes take turns: each is measured, checked, made and added up before the next, so that
-writes at the same time cannot exceed the quota together. The count is one of everything, made when
-it is first needed, and then of each write. What leaves the count in doubt, such as a write that
-failed, makes the next need count everything again; so a count is never wrong for long, and nothing
-of it is stored.
+Whatever a service writes is counted here, so no service has to. Writes to a namespace with a quota
+take turns: each is measured, checked, made and added up before the next, so that concurrent writes
+cannot exceed the quota together. Everything in the namespace is counted when the usage is first
+needed; then each write is added. Whatever puts the count in doubt, such as a write that failed,
+makes the next need count everything again. So a count is never wrong for long, and is not stored.
 
-Refused is only what stores something new. Never refused are deletes, updates of single keys, which
-services use for counters and marks, what is derived (``ResourceCollection.derived``), and what
-follows from something that was accepted (``work.follow_up``).
+Only writes that store something new are refused. Never refused are deletes, updates of single keys
+(which services use for counters and marks), derived records (``ResourceCollection.derived``), and
+what follows from an accepted write (``work.follow_up``).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ const (
 	Role_ROLE_READER Role = 1
 	// Also store, edit, delete and record.
 	Role_ROLE_WRITER Role = 2
-	// Also set the policy, review, import, clear and erase.
+	// Also set the policy, review, seed, import, clear and erase.
 	Role_ROLE_ADMIN Role = 3
 )
 
@@ -79,7 +79,7 @@ func (Role) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_access_proto_rawDescGZIP(), []int{0}
 }
 
-// AccessScope says where the role of an AccessRule is needed.
+// AccessScope says where the caller needs the role of an AccessRule.
 type AccessScope int32
 
 const (
@@ -87,8 +87,8 @@ const (
 	AccessScope_ACCESS_SCOPE_UNSPECIFIED AccessScope = 0
 	// In all namespaces: a grant on `*`.
 	AccessScope_ACCESS_SCOPE_SERVER AccessScope = 1
-	// In the namespace of the request, or without one in any. The response shows only what the caller
-	// may read.
+	// In the namespace of the request, or in any namespace if the request names none. The response
+	// shows only what the caller may read.
 	AccessScope_ACCESS_SCOPE_ANY AccessScope = 2
 )
 
@@ -133,16 +133,15 @@ func (AccessScope) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_access_proto_rawDescGZIP(), []int{1}
 }
 
-// AccessRule is what an RPC needs when authentication is on. Without it, a call is refused with
-// ROLE_REQUIRED or NAMESPACE_DENIED before anything is read.
+// AccessRule is what a caller of an RPC needs when authentication is on. Otherwise the call is
+// refused with ROLE_REQUIRED or NAMESPACE_DENIED before the store is read.
 type AccessRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Role that the caller needs.
 	Role Role `protobuf:"varint,1,opt,name=role,proto3,enum=lot.v1.Role" json:"role,omitempty"`
-	// Where it needs it.
+	// Where the caller needs the role.
 	Scope AccessScope `protobuf:"varint,2,opt,name=scope,proto3,enum=lot.v1.AccessScope" json:"scope,omitempty"`
-	// Name of a bool field of the request that makes the scope SERVER when it is set; empty means
-	// none.
+	// Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none.
 	ServerIf string `protobuf:"bytes,3,opt,name=server_if,json=serverIf,proto3" json:"server_if,omitempty"`
 	// Name of a repeated string field of the request that lists further namespaces; the caller needs
 	// the role READER in each. Empty means none.
@@ -222,7 +221,7 @@ var file_lot_v1_access_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.MethodOptions.
 var (
-	// What the RPC needs. Every RPC declares it.
+	// What a caller needs. Every RPC declares it.
 	//
 	// optional lot.v1.AccessRule access = 51801;
 	E_Access = &file_lot_v1_access_proto_extTypes[0]

@@ -654,8 +654,8 @@ type ReadyCheck struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// True if the check passed.
 	Ok bool `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
-	// Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
-	// role in all namespaces.
+	// Human-readable cause and remedy. May be empty if the check passed; always empty for a caller
+	// without a role in all namespaces.
 	Detail        string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -721,9 +721,8 @@ type ListNamespacesRequest struct {
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Token from the previous page of the same call.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Whether to return quota_usage. What a namespace without a quota holds is counted for it each
-	// time, one namespace after another, which takes about a second for 50,000 records. What is
-	// written to it meanwhile may be counted or not.
+	// Whether to return quota_usage. What namespaces without a quota hold is counted for each call,
+	// which takes about a second for 50,000 records; concurrent writes may be counted or not.
 	IncludeQuotaUsage bool `protobuf:"varint,4,opt,name=include_quota_usage,json=includeQuotaUsage,proto3" json:"include_quota_usage,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -920,7 +919,7 @@ func (x *NamespaceUsage) GetQuotaUsage() *NamespaceQuotaUsage {
 // Request of ReviewRecords.
 type ReviewRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION.
 	ResourceKind ResourceKind `protobuf:"varint,2,opt,name=resource_kind,json=resourceKind,proto3,enum=lot.v1.ResourceKind" json:"resource_kind,omitempty"`
@@ -1205,7 +1204,7 @@ func (x *ReviewResult) GetError() *status.Status {
 // Request of SeedKnowledge.
 type SeedKnowledgeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Store nothing.
 	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -1988,15 +1987,15 @@ func (x *TextEmbedding) GetTokenCount() int32 {
 // Request of ClearNamespace.
 type ClearNamespaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Repeats the namespace; `default` if `namespace` is empty.
 	ConfirmNamespace string `protobuf:"bytes,2,opt,name=confirm_namespace,json=confirmNamespace,proto3" json:"confirm_namespace,omitempty"`
 	// Resource kinds to clear; empty means everything, including the policy and stored requests.
 	// EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
 	// selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-	// records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
-	// role admin in all namespaces (ROLE_REQUIRED).
+	// records may refer to deleted ones. To clear a policy with quotas, a principal needs the role
+	// admin in all namespaces (ROLE_REQUIRED).
 	ResourceKinds []ResourceKind `protobuf:"varint,3,rep,packed,name=resource_kinds,json=resourceKinds,proto3,enum=lot.v1.ResourceKind" json:"resource_kinds,omitempty"`
 	// Delete nothing.
 	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
@@ -2121,7 +2120,7 @@ func (x *ClearNamespaceResponse) GetDeletedCount() int64 {
 // Request of EraseSubject.
 type EraseSubjectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. The value of the label `subject`; compared exactly.
 	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
@@ -2190,7 +2189,7 @@ type EraseSubjectResponse struct {
 	DeletedCounts map[string]int64 `protobuf:"bytes,1,rep,name=deleted_counts,json=deletedCounts,proto3" json:"deleted_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Sum of deleted_counts.
 	DeletedCount int64 `protobuf:"varint,2,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// The first 1,000 of them.
+	// The first 1,000 of these records.
 	Records []*SubjectRecord `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
 	// Number of outcomes of other records whose query and note were, or would be, removed.
 	RemovedTextCount int64 `protobuf:"varint,4,opt,name=removed_text_count,json=removedTextCount,proto3" json:"removed_text_count,omitempty"`
@@ -2256,7 +2255,7 @@ func (x *EraseSubjectResponse) GetRemovedTextCount() int64 {
 	return 0
 }
 
-// SubjectRecord is a record that belongs to a subject.
+// SubjectRecord names a record that belongs to a subject.
 type SubjectRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its kind.

@@ -42,8 +42,8 @@ const (
 // AdminService manages the server and its namespaces.
 //
 // In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-// authentication. Calls about the whole server take it too, so that access is checked in one way; it
-// does not narrow their response.
+// authentication. Calls about the whole server take it too, so that access is checked in one way;
+// it does not narrow their response.
 type AdminServiceClient interface {
 	// GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
 	// without a role in all namespaces gets no record counts, and of the store only whether it is
@@ -53,8 +53,8 @@ type AdminServiceClient interface {
 	// caller without a role in all namespaces gets no details.
 	CheckReady(ctx context.Context, in *CheckReadyRequest, opts ...grpc.CallOption) (*CheckReadyResponse, error)
 	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-	// their record counts: those that the caller may read. A namespace needs no creation: it exists
-	// from its first record on.
+	// their record counts. It omits those that the caller may not read. A namespace needs no
+	// creation: it exists from its first record on.
 	ListNamespaces(ctx context.Context, in *ListNamespacesRequest, opts ...grpc.CallOption) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(ctx context.Context, in *GetNamespacePolicyRequest, opts ...grpc.CallOption) (*GetNamespacePolicyResponse, error)
@@ -116,9 +116,9 @@ type AdminServiceClient interface {
 	// deletes the retrievals that showed one of them or mention the subject, and removes their
 	// queries from outcomes and context stats of other records.
 	//
-	// If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-	// Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-	// `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+	// If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+	// Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+	// the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
 	// NAMESPACE_CLEARING, CONTENTION.
 	EraseSubject(ctx context.Context, in *EraseSubjectRequest, opts ...grpc.CallOption) (*EraseSubjectResponse, error)
 }
@@ -299,8 +299,8 @@ func (c *adminServiceClient) EraseSubject(ctx context.Context, in *EraseSubjectR
 // AdminService manages the server and its namespaces.
 //
 // In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-// authentication. Calls about the whole server take it too, so that access is checked in one way; it
-// does not narrow their response.
+// authentication. Calls about the whole server take it too, so that access is checked in one way;
+// it does not narrow their response.
 type AdminServiceServer interface {
 	// GetServerInfo returns the server's version, capabilities, limits and record counts. A caller
 	// without a role in all namespaces gets no record counts, and of the store only whether it is
@@ -310,8 +310,8 @@ type AdminServiceServer interface {
 	// caller without a role in all namespaces gets no details.
 	CheckReady(context.Context, *CheckReadyRequest) (*CheckReadyResponse, error)
 	// ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-	// their record counts: those that the caller may read. A namespace needs no creation: it exists
-	// from its first record on.
+	// their record counts. It omits those that the caller may not read. A namespace needs no
+	// creation: it exists from its first record on.
 	ListNamespaces(context.Context, *ListNamespacesRequest) (*ListNamespacesResponse, error)
 	// GetNamespacePolicy returns the policy of a namespace.
 	GetNamespacePolicy(context.Context, *GetNamespacePolicyRequest) (*GetNamespacePolicyResponse, error)
@@ -373,9 +373,9 @@ type AdminServiceServer interface {
 	// deletes the retrievals that showed one of them or mention the subject, and removes their
 	// queries from outcomes and context stats of other records.
 	//
-	// If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-	// Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-	// `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+	// If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+	// Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+	// the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
 	// NAMESPACE_CLEARING, CONTENTION.
 	EraseSubject(context.Context, *EraseSubjectRequest) (*EraseSubjectResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()

@@ -105,7 +105,7 @@ func (ChangeType) EnumDescriptor() ([]byte, []int) {
 // Request of WatchChanges.
 type WatchChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Resource kinds to watch; empty means memories, patterns, episodes, error solutions,
 	// preferences, learning events, decisions and sessions, but not their logs. Retrievals are

@@ -455,7 +455,7 @@ func (x *DecisionFilter) GetCreatedBefore() *timestamppb.Timestamp {
 // Request of RecordDecision.
 type RecordDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Decision to store. Output-only fields are ignored.
 	Decision *Decision `protobuf:"bytes,2,opt,name=decision,proto3" json:"decision,omitempty"`
@@ -593,7 +593,7 @@ func (x *RecordDecisionResponse) GetNotices() []*Notice {
 // Request of RecordDecisionOutcome.
 type RecordDecisionOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Decision ID.
 	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
@@ -740,7 +740,7 @@ func (x *RecordDecisionOutcomeResponse) GetNotices() []*Notice {
 // Request of GetDecision.
 type GetDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Decision ID.
 	DecisionId    string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
@@ -841,7 +841,7 @@ func (x *GetDecisionResponse) GetDecision() *Decision {
 // Request of DeleteDecision.
 type DeleteDecisionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Decision ID.
 	DecisionId string `protobuf:"bytes,2,opt,name=decision_id,json=decisionId,proto3" json:"decision_id,omitempty"`
@@ -960,7 +960,7 @@ func (x *DeleteDecisionResponse) GetDeleted() bool {
 // Request of ListDecisions.
 type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *DecisionFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`

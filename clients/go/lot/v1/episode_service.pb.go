@@ -80,7 +80,7 @@ func (TakeoverPolicy) EnumDescriptor() ([]byte, []int) {
 // Request of StartEpisode.
 type StartEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode to start. Output-only fields and those set by the end are ignored; episode_id
 	// inside it must be empty or equal to episode_id here.
@@ -220,7 +220,7 @@ func (x *StartEpisodeResponse) GetNotices() []*Notice {
 // Request of RecordEvent.
 type RecordEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -350,7 +350,8 @@ func (x *RecordEventResponse) GetNotices() []*Notice {
 // Message of RecordEvents: the first opens the stream, later ones carry events.
 type RecordEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace, in the first message only; empty means `default`.
+	// Namespace, in the first message only; empty means the caller's own, or `default` without
+	// authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Episode to record; required in the first message, only allowed there. The stream never creates
 	// an episode.
@@ -490,7 +491,7 @@ func (x *RecordEventsResponse) GetNotices() []*Notice {
 // Request of EndEpisode.
 type EndEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -753,7 +754,7 @@ func (x *EndEpisodeResponse) GetNotices() []*Notice {
 // Request of RecordEpisode.
 type RecordEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode with its end: `status` SUCCEEDED or FAILED. Output-only fields are ignored;
 	// episode_id inside it must be empty or equal to episode_id here.
@@ -934,7 +935,7 @@ func (x *RecordEpisodeResponse) GetExtractedErrorSolutions() []*ErrorSolution {
 // Request of GetEpisode.
 type GetEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId     string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -1035,7 +1036,7 @@ func (x *GetEpisodeResponse) GetEpisode() *Episode {
 // Request of ListEpisodes.
 type ListEpisodesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -1174,7 +1175,7 @@ func (x *ListEpisodesResponse) GetNextPageToken() string {
 // Request of DeleteEpisode.
 type DeleteEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -1293,7 +1294,7 @@ func (x *DeleteEpisodeResponse) GetDeletedEventCount() int64 {
 // Request of ListEpisodeEvents.
 type ListEpisodeEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -1440,7 +1441,7 @@ func (x *ListEpisodeEventsResponse) GetNextPageToken() string {
 // Request of ReplayEpisode.
 type ReplayEpisodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Episode ID.
 	EpisodeId string `protobuf:"bytes,2,opt,name=episode_id,json=episodeId,proto3" json:"episode_id,omitempty"`
@@ -1583,7 +1584,7 @@ func (x *ReplayEpisodeResponse) GetCaughtUp() bool {
 // Request of RecallEpisodes.
 type RecallEpisodesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
@@ -1888,7 +1889,7 @@ func (x *EpisodeHit) GetOutcomeEvidence() []*OutcomeEvidence {
 // Request of AnalyzeFailures.
 type AnalyzeFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter of the failures; empty matches all. `statuses` without FAILED match none. Does not limit
 	// the successes considered for `last_good_approach`.

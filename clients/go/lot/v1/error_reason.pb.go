@@ -359,7 +359,7 @@ const (
 	//	{ "reason": "CREDENTIALS_REQUIRED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_CREDENTIALS_REQUIRED ErrorReason = 63
 	// The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
-	// UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+	// UNAUTHENTICATED. Open streams end with it within a minute. Use valid credentials.
 	//
 	//	{ "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_CREDENTIALS_INVALID ErrorReason = 64
@@ -376,11 +376,11 @@ const (
 	//	    "namespace": "team-a" } }
 	ErrorReason_ERROR_REASON_ROLE_REQUIRED ErrorReason = 66
 	// The request names no namespace, and the credentials cover several and have none of their own.
-	// Code INVALID_ARGUMENT. Set `namespace`.
+	// Code INVALID_ARGUMENT. Nothing was done. Set `namespace`.
 	//
 	//	{ "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_NAMESPACE_REQUIRED ErrorReason = 67
-	// The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+	// The caller exceeded its limit of calls per second, concurrent calls or open streams. Code
 	// RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
 	//
 	//	{ "reason": "RATE_LIMITED", "domain": "lot.v1",
@@ -394,8 +394,8 @@ const (
 	//	  "metadata": { "namespace": "team-a", "unit": "record", "limit": "10000",
 	//	    "used": "10000", "added": "1" } }
 	ErrorReason_ERROR_REASON_QUOTA_EXCEEDED ErrorReason = 69
-	// The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
-	// UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+	// The server cannot verify tokens yet: it has not been able to fetch the issuer's signing keys.
+	// Code UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
 	//
 	//	{ "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 	ErrorReason_ERROR_REASON_AUTH_UNAVAILABLE ErrorReason = 70

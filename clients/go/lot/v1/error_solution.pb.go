@@ -542,7 +542,7 @@ func (x *ErrorSolutionFilter) GetReviews() []ReviewState {
 // Request of SaveErrorSolution.
 type SaveErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Error solution to store. Output-only fields are ignored.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
@@ -692,7 +692,7 @@ func (x *SaveErrorSolutionResponse) GetNotices() []*Notice {
 // Request of GetErrorSolution.
 type GetErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
@@ -793,7 +793,7 @@ func (x *GetErrorSolutionResponse) GetErrorSolution() *ErrorSolution {
 // Request of UpdateErrorSolution.
 type UpdateErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. The new values. `error_message` may be empty if the mask does not name it.
 	ErrorSolution *ErrorSolution `protobuf:"bytes,2,opt,name=error_solution,json=errorSolution,proto3" json:"error_solution,omitempty"`
@@ -933,7 +933,7 @@ func (x *UpdateErrorSolutionResponse) GetNotices() []*Notice {
 // Request of FindErrorSolutions.
 type FindErrorSolutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Error type. If set, only solutions of this type or of none match.
 	ErrorType string `protobuf:"bytes,2,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
@@ -1331,7 +1331,7 @@ func (x *ErrorDifference) GetStored() string {
 // Request of RecordErrorSolutionOutcome.
 type RecordErrorSolutionOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`
@@ -1505,7 +1505,7 @@ func (x *RecordErrorSolutionOutcomeResponse) GetNotices() []*Notice {
 // Request of ListErrorSolutions.
 type ListErrorSolutionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *ErrorSolutionFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -1644,7 +1644,7 @@ func (x *ListErrorSolutionsResponse) GetNextPageToken() string {
 // Request of DeleteErrorSolution.
 type DeleteErrorSolutionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Error solution ID.
 	ErrorSolutionId string `protobuf:"bytes,2,opt,name=error_solution_id,json=errorSolutionId,proto3" json:"error_solution_id,omitempty"`

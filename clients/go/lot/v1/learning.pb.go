@@ -301,7 +301,7 @@ func (x *ActionValue) GetUpdateTime() *timestamppb.Timestamp {
 // Request of SelectAction.
 type SelectActionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. State.
 	State *LearningState `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
@@ -566,7 +566,7 @@ func (x *TrajectoryStep) GetSelectionId() string {
 // Request of RecordSteps.
 type RecordStepsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Steps of a finished trajectory, in order, 1 to 1,000. Learned from last to first.
 	Steps []*TrajectoryStep `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
@@ -694,7 +694,7 @@ func (x *RecordStepsResponse) GetNotices() []*Notice {
 // Request of ListActionValues.
 type ListActionValuesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. State.
 	State *LearningState `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`

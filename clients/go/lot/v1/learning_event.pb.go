@@ -494,7 +494,7 @@ func (x *LearningEventFilter) GetCreatedBefore() *timestamppb.Timestamp {
 // Request of RecordLearningEvent.
 type RecordLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Learning event to store. Output-only fields are ignored.
 	LearningEvent *LearningEvent `protobuf:"bytes,2,opt,name=learning_event,json=learningEvent,proto3" json:"learning_event,omitempty"`
@@ -632,7 +632,7 @@ func (x *RecordLearningEventResponse) GetNotices() []*Notice {
 // Request of GetLearningEvent.
 type GetLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Learning event ID.
 	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
@@ -733,7 +733,7 @@ func (x *GetLearningEventResponse) GetLearningEvent() *LearningEvent {
 // Request of DeleteLearningEvent.
 type DeleteLearningEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Learning event ID.
 	LearningEventId string `protobuf:"bytes,2,opt,name=learning_event_id,json=learningEventId,proto3" json:"learning_event_id,omitempty"`
@@ -843,7 +843,7 @@ func (x *DeleteLearningEventResponse) GetDeleted() bool {
 // Request of ListLearningEvents.
 type ListLearningEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *LearningEventFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -982,7 +982,7 @@ func (x *ListLearningEventsResponse) GetNextPageToken() string {
 // Request of SubmitFeedback.
 type SubmitFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The user's words, at most 64 KiB. Required unless reward is set.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`

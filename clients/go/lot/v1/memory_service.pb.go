@@ -27,7 +27,7 @@ const (
 // Request of CreateMemory.
 type CreateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Memory to store. Output-only fields are ignored; memory_id inside it must be empty or
 	// equal to memory_id here.
@@ -201,7 +201,7 @@ func (x *CreateMemoryResponse) GetConflictingMemoryIds() []string {
 // Request of BatchCreateMemories.
 type BatchCreateMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items, 1 to 500.
 	Items []*CreateMemoryItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
@@ -498,7 +498,7 @@ func (*CreateMemoryResult_Error) isCreateMemoryResult_Result() {}
 // Request of GetMemory.
 type GetMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Memory ID.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
@@ -691,7 +691,7 @@ func (x *MemoryLineageEntry) GetDistance() int32 {
 // Request of UpdateMemory.
 type UpdateMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. The new values. `content` may be empty if the mask does not name it.
 	Memory *Memory `protobuf:"bytes,2,opt,name=memory,proto3" json:"memory,omitempty"`
@@ -853,7 +853,7 @@ func (x *UpdateMemoryResponse) GetConflictingMemoryIds() []string {
 // Request of DeleteMemory.
 type DeleteMemoryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Memory ID.
 	MemoryId string `protobuf:"bytes,2,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
@@ -972,7 +972,7 @@ func (x *DeleteMemoryResponse) GetDeleted() bool {
 // Request of ListMemories.
 type ListMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -1111,7 +1111,7 @@ func (x *ListMemoriesResponse) GetNextPageToken() string {
 // Request of SearchMemories.
 type SearchMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
@@ -1341,7 +1341,7 @@ func (x *SearchMemoriesResponse) GetExplanation() *RecallExplanation {
 // Request of DeleteMemories.
 type DeleteMemoriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Filter of what to delete; an empty filter is rejected.
 	Filter *MemoryFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`

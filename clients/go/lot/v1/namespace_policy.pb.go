@@ -181,13 +181,12 @@ type NamespacePolicy struct {
 	// and SearchMemories with ranking BALANCED, RELIABLE or EXPLORE, and to GetTaskContext. 0 means
 	// none.
 	HoldoutShare float64 `protobuf:"fixed64,19,opt,name=holdout_share,json=holdoutShare,proto3" json:"holdout_share,omitempty"`
-	// Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
-	// while deletes and edits that do not grow always work. 0 means the server's default. A quota
-	// below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
-	// change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
-	// change it.
+	// Quota of records. A write that would exceed it is refused (QUOTA_EXCEEDED); deletes, and edits
+	// that add nothing, always work. 0 means the server's default. A quota below what is stored is
+	// accepted: nothing is deleted, and writes are refused until enough has been deleted. To change
+	// it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not change it.
 	RecordQuota int64 `protobuf:"varint,20,opt,name=record_quota,json=recordQuota,proto3" json:"record_quota,omitempty"`
-	// The same for the bytes of what is stored; NamespaceQuotaUsage says what counts.
+	// Quota of bytes, likewise; NamespaceQuotaUsage says what counts.
 	ByteQuota int64 `protobuf:"varint,21,opt,name=byte_quota,json=byteQuota,proto3" json:"byte_quota,omitempty"`
 	// Output only. Namespace of the policy.
 	Namespace string `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -380,7 +379,7 @@ func (x *NamespacePolicy) GetUpdateTime() *timestamppb.Timestamp {
 // Request of GetNamespacePolicy.
 type GetNamespacePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -479,15 +478,15 @@ func (x *GetNamespacePolicyResponse) GetUsage() *NamespaceQuotaUsage {
 	return nil
 }
 
-// NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
-// policy do not count. An expired record counts until it is swept, at most a minute later.
+// NamespaceQuotaUsage is how much of its quotas a namespace uses. Retrievals and the policy do not
+// count. An expired record counts until it is swept, at most a minute later.
 type NamespaceQuotaUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
-	// and former values of a preference, are parts of it and no records of their own.
+	// and former values of a preference, do not count as records.
 	RecordCount int64 `protobuf:"varint,1,opt,name=record_count,json=recordCount,proto3" json:"record_count,omitempty"`
 	// Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
-	// indexes do not count. What the store takes on the disk is several times as much.
+	// indexes do not count. The disk space used is several times as much.
 	ByteCount int64 `protobuf:"varint,2,opt,name=byte_count,json=byteCount,proto3" json:"byte_count,omitempty"`
 	// Quota of records in effect: that of the policy, or the server's default. 0 means no limit.
 	RecordLimit int64 `protobuf:"varint,3,opt,name=record_limit,json=recordLimit,proto3" json:"record_limit,omitempty"`
@@ -558,7 +557,7 @@ func (x *NamespaceQuotaUsage) GetByteLimit() int64 {
 // Request of UpdateNamespacePolicy.
 type UpdateNamespacePolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The new values. Required unless a preset is set.
 	Policy *NamespacePolicy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
@@ -656,8 +655,9 @@ type UpdateNamespacePolicyResponse struct {
 	// Number of records the next sweep will, or would, delete as of now, by resource kind without the
 	// enum prefix, for example `EPISODE`. Zero counts are omitted.
 	PendingDeleteCounts map[string]int64 `protobuf:"bytes,2,rep,name=pending_delete_counts,json=pendingDeleteCounts,proto3" json:"pending_delete_counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
-	// holds more than a quota, nothing is deleted, and writes that store more are refused.
+	// How much the namespace holds, and its quotas in effect (with dry_run, those that would be).
+	// Unset if it has none. If it holds more than a quota, nothing is deleted, and writes that store
+	// more are refused.
 	Usage         *NamespaceQuotaUsage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

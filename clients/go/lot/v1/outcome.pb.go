@@ -254,8 +254,8 @@ const (
 	NoticeCode_NOTICE_CODE_HELD_BACK NoticeCode = 11
 	// The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
 	// replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
-	// names the rules, and never the secrets. If it was none, reword it, or have the operator switch
-	// the rule off.
+	// names the rules, and never the secrets. If the text was not a secret, reword it, or ask the
+	// operator to switch off the rule.
 	NoticeCode_NOTICE_CODE_REDACTED NoticeCode = 12
 )
 

@@ -152,7 +152,7 @@ func (LineageRelation) EnumDescriptor() ([]byte, []int) {
 // Request of SavePattern.
 type SavePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Pattern to store. Output-only fields are ignored; pattern_id inside it must be empty
 	// or equal to pattern_id here.
@@ -312,7 +312,7 @@ func (x *SavePatternResponse) GetNotices() []*Notice {
 // Request of BatchSavePatterns.
 type BatchSavePatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Items, 1 to 500.
 	Items         []*SavePatternItem `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
@@ -609,7 +609,7 @@ func (*SavePatternResult_Error) isSavePatternResult_Result() {}
 // Request of GetPattern.
 type GetPatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
@@ -847,7 +847,7 @@ func (x *LineageEntry) GetDistance() int32 {
 // Request of UpdatePattern.
 type UpdatePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. The new values. `task` may be empty if the mask does not name it.
 	Pattern *Pattern `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
@@ -987,7 +987,7 @@ func (x *UpdatePatternResponse) GetNotices() []*Notice {
 // Request of DeletePattern.
 type DeletePatternRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
@@ -1106,7 +1106,7 @@ func (x *DeletePatternResponse) GetDeleted() bool {
 // Request of ListPatterns.
 type ListPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -1245,7 +1245,7 @@ func (x *ListPatternsResponse) GetNextPageToken() string {
 // Request of RecallPatterns.
 type RecallPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Query in natural language, at most 64 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
@@ -1756,7 +1756,7 @@ func (x *FilterCount) GetExcludedCount() int64 {
 // Request of RecordOutcome.
 type RecordOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Patterns actually used; unused hits get no credit. At most 100 IDs of all kinds. Without any
 	// ID, `retrieval_id` is required, and the outcome says that nothing of it was used: it is logged
@@ -2171,7 +2171,7 @@ func (x *OutcomeEntry) GetErrorSolutionId() string {
 // Request of ListOutcomes.
 type ListOutcomesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Pattern ID. Exactly one ID is required.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
@@ -2337,7 +2337,7 @@ func (x *ListOutcomesResponse) GetNextPageToken() string {
 // Request of CorrectOutcome.
 type CorrectOutcomeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. ID of the outcome to undo.
 	OutcomeId string `protobuf:"bytes,2,opt,name=outcome_id,json=outcomeId,proto3" json:"outcome_id,omitempty"`
@@ -2510,7 +2510,7 @@ func (x *CorrectOutcomeResponse) GetErrorSolutions() []*ErrorSolution {
 // Request of RecordPatternFeedback.
 type RecordPatternFeedbackRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Pattern ID.
 	PatternId string `protobuf:"bytes,2,opt,name=pattern_id,json=patternId,proto3" json:"pattern_id,omitempty"`
@@ -2668,7 +2668,7 @@ func (x *RecordPatternFeedbackResponse) GetNotices() []*Notice {
 // Request of ListFeedbackCandidates.
 type ListFeedbackCandidatesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -2825,7 +2825,7 @@ func (x *ListFeedbackCandidatesResponse) GetNotices() []*Notice {
 // Request of GetPatternStats.
 type GetPatternStatsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty counts all.
 	Filter        *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -3090,7 +3090,8 @@ func (x *GetPatternStatsResponse) GetByTaskType() map[string]int64 {
 // Request of ExtractPatterns.
 type ExtractPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace in which to store learned patterns; empty means `default`.
+	// Namespace in which to store learned patterns; empty means the caller's own, or `default`
+	// without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Regular expression (RE2, case-insensitive) on the first 4,096 characters of task or task type.
 	// Stored with the patterns. Empty means all episodes; each pattern then gets one made from the
@@ -3251,7 +3252,7 @@ func (x *ExtractPatternsResponse) GetNotices() []*Notice {
 // Request of ExtractPatternsFromCode.
 type ExtractPatternsFromCodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Source code, at most 1 MiB. Fails with LIMIT_EXCEEDED for more than 2,000 pieces,
 	// more than 3 MiB in all pieces (they may nest, and each carries context and success_metrics), or
@@ -3424,7 +3425,7 @@ func (x *ExtractPatternsFromCodeResponse) GetNotices() []*Notice {
 // Request of DistillPatterns.
 type DistillPatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter of the patterns considered. Superseded ones are omitted unless it asks for them.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -3684,7 +3685,7 @@ func (x *DistilledGroup) GetGroups() []*DistilledGroup {
 // Request of PrunePatterns.
 type PrunePatternsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty matches all.
 	Filter *PatternFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`

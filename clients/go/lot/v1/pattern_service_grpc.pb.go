@@ -45,7 +45,7 @@ const (
 // PatternService stores what worked, and how well.
 //
 // In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-// authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+// authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
 // `page_size`: 0 means the default; values above the maximum are rejected.
 type PatternServiceClient interface {
 	// SavePattern stores a pattern, or counts a success for an existing one.
@@ -321,7 +321,7 @@ func (c *patternServiceClient) PrunePatterns(ctx context.Context, in *PrunePatte
 // PatternService stores what worked, and how well.
 //
 // In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-// authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+// authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
 // `page_size`: 0 means the default; values above the maximum are rejected.
 type PatternServiceServer interface {
 	// SavePattern stores a pattern, or counts a success for an existing one.

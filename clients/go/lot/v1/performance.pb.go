@@ -205,7 +205,7 @@ func (InsightKind) EnumDescriptor() ([]byte, []int) {
 // Request of GetTrends.
 type GetTrendsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter of the ended episodes to count; empty counts all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
@@ -591,7 +591,7 @@ func (x *TrendPoint) GetAverageDuration() *durationpb.Duration {
 // Request of GetPerformanceReport.
 type GetPerformanceReportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter of the ended episodes to count; empty counts all.
 	Filter *EpisodeFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`

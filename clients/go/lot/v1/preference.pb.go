@@ -215,7 +215,7 @@ func (x *PreferenceRevision) GetUpdateTime() *timestamppb.Timestamp {
 // Request of PutPreference.
 type PutPreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
@@ -372,7 +372,7 @@ func (x *PutPreferenceResponse) GetNotices() []*Notice {
 // Request of GetPreference.
 type GetPreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
@@ -511,7 +511,7 @@ func (x *GetPreferenceResponse) GetNotices() []*Notice {
 // Request of ListPreferences.
 type ListPreferencesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Any of these categories. Empty means all.
 	Categories []string `protobuf:"bytes,2,rep,name=categories,proto3" json:"categories,omitempty"`
@@ -650,7 +650,7 @@ func (x *ListPreferencesResponse) GetNextPageToken() string {
 // Request of DeletePreference.
 type DeletePreferenceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Required. Key.
 	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`

@@ -24,7 +24,7 @@ const (
 // Request of GetRecommendations.
 type GetRecommendationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Task in natural language, at most 64 KiB.
 	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`

@@ -647,7 +647,7 @@ func (x *RetrievalFilter) GetHoldout() bool {
 // Request of GetRetrieval.
 type GetRetrievalRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Retrieval ID.
 	RetrievalId   string `protobuf:"bytes,2,opt,name=retrieval_id,json=retrievalId,proto3" json:"retrieval_id,omitempty"`
@@ -748,7 +748,7 @@ func (x *GetRetrievalResponse) GetRetrieval() *Retrieval {
 // Request of ListRetrievals.
 type ListRetrievalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Filter; empty lists all.
 	Filter *RetrievalFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`

@@ -91,7 +91,7 @@ func (ImportConflictPolicy) EnumDescriptor() ([]byte, []int) {
 // the same content are identical.
 type ExportRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Namespace; empty means `default`.
+	// Namespace; empty means the caller's own, or `default` without authentication.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// Export all namespaces; `namespace` is then only the one the caller acts for.
 	AllNamespaces bool `protobuf:"varint,2,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`

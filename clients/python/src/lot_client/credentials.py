@@ -37,7 +37,7 @@ class Tls:
             ValueError: only one of ``cert_file`` and ``key_file`` is given.
         """
         if (self.cert_file is None) != (self.key_file is None):
-            raise ValueError("cert_file and key_file belong together: give both, or neither")
+            raise ValueError("cert_file and key_file need each other; give both, or neither")
 
     def credentials(self) -> grpc.ChannelCredentials:
         """What gRPC needs of the files. Raises OSError if one cannot be read."""
@@ -62,11 +62,11 @@ def check_api_key(key: str, address: str, tls: Tls | None, *, plaintext: bool) -
     if not key:
         return
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ValueError("api_key is no API key: a key is one word of ASCII letters")
+        raise ValueError("api_key is not an API key: a key is ASCII text without spaces")
     if tls is None and not plaintext and not _is_loopback(address):
         raise ValueError(
             f"the API key is not sent to {address} unencrypted: pass tls=Tls(…), or "
-            "allow_plaintext_key=True if nobody can listen on the network between"
+            "allow_plaintext_key=True if nobody can listen on the network path"
         )
 
 

@@ -376,8 +376,8 @@ class ReadyCheck(_message.Message):
     ok: _builtins.bool
     """True if the check passed."""
     detail: _builtins.str
-    """Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
-    role in all namespaces.
+    """Human-readable cause and remedy. May be empty if the check passed; always empty for a caller
+    without a role in all namespaces.
     """
     def __init__(
         self,
@@ -411,9 +411,8 @@ class ListNamespacesRequest(_message.Message):
     page_token: _builtins.str
     """Token from the previous page of the same call."""
     include_quota_usage: _builtins.bool
-    """Whether to return quota_usage. What a namespace without a quota holds is counted for it each
-    time, one namespace after another, which takes about a second for 50,000 records. What is
-    written to it meanwhile may be counted or not.
+    """Whether to return quota_usage. What namespaces without a quota hold is counted for each call,
+    which takes about a second for 50,000 records; concurrent writes may be counted or not.
     """
     def __init__(
         self,
@@ -533,7 +532,7 @@ class ReviewRecordsRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     resource_kind: _resource_kind_pb2.ResourceKind.ValueType
     """Required. Kind of the records: PATTERN, MEMORY or ERROR_SOLUTION."""
     state: _origin_pb2.ReviewState.ValueType
@@ -678,7 +677,7 @@ class SeedKnowledgeRequest(_message.Message):
     PACKS_FIELD_NUMBER: _builtins.int
     RESTORE_DELETED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     dry_run: _builtins.bool
     """Store nothing."""
     restore_deleted: _builtins.bool
@@ -1113,7 +1112,7 @@ class ClearNamespaceRequest(_message.Message):
     RESOURCE_KINDS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     confirm_namespace: _builtins.str
     """Required. Repeats the namespace; `default` if `namespace` is empty."""
     dry_run: _builtins.bool
@@ -1123,8 +1122,8 @@ class ClearNamespaceRequest(_message.Message):
         """Resource kinds to clear; empty means everything, including the policy and stored requests.
         EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
         selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-        records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
-        role admin in all namespaces (ROLE_REQUIRED).
+        records may refer to deleted ones. To clear a policy with quotas, a principal needs the role
+        admin in all namespaces (ROLE_REQUIRED).
         """
 
     def __init__(
@@ -1203,7 +1202,7 @@ class EraseSubjectRequest(_message.Message):
     SUBJECT_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     subject: _builtins.str
     """Required. The value of the label `subject`; compared exactly."""
     dry_run: _builtins.bool
@@ -1265,7 +1264,7 @@ class EraseSubjectResponse(_message.Message):
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubjectRecord]:
-        """The first 1,000 of them."""
+        """The first 1,000 of these records."""
 
     def __init__(
         self,
@@ -1285,7 +1284,7 @@ Global___EraseSubjectResponse: _TypeAlias = EraseSubjectResponse  # noqa: Y015
 
 @_typing.final
 class SubjectRecord(_message.Message):
-    """SubjectRecord is a record that belongs to a subject."""
+    """SubjectRecord names a record that belongs to a subject."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

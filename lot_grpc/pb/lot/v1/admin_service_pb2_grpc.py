@@ -31,8 +31,8 @@ class AdminServiceStub(object):
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     def __init__(self, channel):
@@ -117,8 +117,8 @@ class AdminServiceServicer(object):
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     def GetServerInfo(self, request, context):
@@ -140,8 +140,8 @@ class AdminServiceServicer(object):
 
     def ListNamespaces(self, request, context):
         """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-        their record counts: those that the caller may read. A namespace needs no creation: it exists
-        from its first record on.
+        their record counts. It omits those that the caller may not read. A namespace needs no
+        creation: it exists from its first record on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,9 +258,9 @@ class AdminServiceServicer(object):
         deletes the retrievals that showed one of them or mention the subject, and removes their
         queries from outcomes and context stats of other records.
 
-        If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-        Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-        `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+        If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+        Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+        the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
         NAMESPACE_CLEARING, CONTENTION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -352,8 +352,8 @@ class AdminService(object):
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     @staticmethod

@@ -111,7 +111,7 @@ class WatchChangesRequest(_message.Message):
     OMIT_PAYLOAD_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     after_cursor: _builtins.str
     """Resume after the change or heartbeat with this cursor, also after a server restart or with
     other kinds or types. Empty means from now on. Fails with CURSOR_EXPIRED if older than the

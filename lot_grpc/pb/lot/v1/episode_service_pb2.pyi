@@ -62,7 +62,7 @@ class StartEpisodeRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """ID to start it under; empty means a generated one."""
     request_id: _builtins.str
@@ -137,7 +137,7 @@ class RecordEventRequest(_message.Message):
     EVENT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     request_id: _builtins.str
@@ -206,7 +206,9 @@ class RecordEventsRequest(_message.Message):
     TAKEOVER_POLICY_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace, in the first message only; empty means `default`."""
+    """Namespace, in the first message only; empty means the caller's own, or `default` without
+    authentication.
+    """
     episode_id: _builtins.str
     """Episode to record; required in the first message, only allowed there. The stream never creates
     an episode.
@@ -312,7 +314,7 @@ class EndEpisodeRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     USED_EPISODE_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     status: _episode_pb2.EpisodeStatus.ValueType
@@ -458,7 +460,7 @@ class RecordEpisodeRequest(_message.Message):
     EXTRACT_KNOWLEDGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """ID to record it under; empty means a generated one."""
     extract_knowledge: _builtins.bool
@@ -558,7 +560,7 @@ class GetEpisodeRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     def __init__(
@@ -611,7 +613,7 @@ class ListEpisodesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -683,7 +685,7 @@ class DeleteEpisodeRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     allow_missing: _builtins.bool
@@ -742,7 +744,7 @@ class ListEpisodeEventsRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     page_size: _builtins.int
@@ -815,7 +817,7 @@ class ReplayEpisodeRequest(_message.Message):
     AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
     FOLLOW_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Required. Episode ID."""
     speed: _builtins.float
@@ -897,7 +899,7 @@ class RecallEpisodesRequest(_message.Message):
     MIN_MATCH_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     query: _builtins.str
     """Required. Query in natural language, at most 64 KiB."""
     success_only: _builtins.bool
@@ -1072,7 +1074,7 @@ class AnalyzeFailuresRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     limit: _builtins.int
     """Maximum number of groups: 0 means 10; at most 100."""
     similarity: _builtins.float

@@ -412,7 +412,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_CREDENTIALS_INVALID: _ErrorReason.ValueType  # 64
     """The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
-    UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+    UNAUTHENTICATED. Open streams end with it within a minute. Use valid credentials.
 
         { "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
     """
@@ -432,12 +432,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_NAMESPACE_REQUIRED: _ErrorReason.ValueType  # 67
     """The request names no namespace, and the credentials cover several and have none of their own.
-    Code INVALID_ARGUMENT. Set `namespace`.
+    Code INVALID_ARGUMENT. Nothing was done. Set `namespace`.
 
         { "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
     """
     ERROR_REASON_RATE_LIMITED: _ErrorReason.ValueType  # 68
-    """The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+    """The caller exceeded its limit of calls per second, concurrent calls or open streams. Code
     RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
 
         { "reason": "RATE_LIMITED", "domain": "lot.v1",
@@ -453,8 +453,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
             "used": "10000", "added": "1" } }
     """
     ERROR_REASON_AUTH_UNAVAILABLE: _ErrorReason.ValueType  # 70
-    """The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
-    UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+    """The server cannot verify tokens yet: it has not been able to fetch the issuer's signing keys.
+    Code UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
 
         { "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
     """
@@ -856,7 +856,7 @@ certificate.
 """
 ERROR_REASON_CREDENTIALS_INVALID: ErrorReason.ValueType  # 64
 """The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
-UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+UNAUTHENTICATED. Open streams end with it within a minute. Use valid credentials.
 
     { "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
 """
@@ -876,12 +876,12 @@ PERMISSION_DENIED. Nothing was read or changed. Use credentials with that role.
 """
 ERROR_REASON_NAMESPACE_REQUIRED: ErrorReason.ValueType  # 67
 """The request names no namespace, and the credentials cover several and have none of their own.
-Code INVALID_ARGUMENT. Set `namespace`.
+Code INVALID_ARGUMENT. Nothing was done. Set `namespace`.
 
     { "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
 """
 ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 68
-"""The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+"""The caller exceeded its limit of calls per second, concurrent calls or open streams. Code
 RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
 
     { "reason": "RATE_LIMITED", "domain": "lot.v1",
@@ -897,8 +897,8 @@ Nothing was stored. Delete what is not needed, or have the quota raised
         "used": "10000", "added": "1" } }
 """
 ERROR_REASON_AUTH_UNAVAILABLE: ErrorReason.ValueType  # 70
-"""The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
-UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+"""The server cannot verify tokens yet: it has not been able to fetch the issuer's signing keys.
+Code UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
 
     { "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
 """

@@ -377,7 +377,7 @@ class SaveErrorSolutionRequest(_message.Message):
     INITIAL_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_solution_id: _builtins.str
     """ID to store it under. Empty means one generated from the content that identifies a solution
     (see SaveErrorSolution).
@@ -457,7 +457,7 @@ class GetErrorSolutionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_solution_id: _builtins.str
     """Required. Error solution ID."""
     def __init__(
@@ -510,7 +510,7 @@ class UpdateErrorSolutionRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_solution_id: _builtins.str
     """Required. ID of the error solution to update."""
     etag: _builtins.str
@@ -592,7 +592,7 @@ class FindErrorSolutionsRequest(_message.Message):
     READ_MASK_FIELD_NUMBER: _builtins.int
     MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_type: _builtins.str
     """Error type. If set, only solutions of this type or of none match."""
     error_message: _builtins.str
@@ -816,7 +816,7 @@ class RecordErrorSolutionOutcomeRequest(_message.Message):
     ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_solution_id: _builtins.str
     """Required. Error solution ID."""
     outcome: _outcome_pb2.Outcome.ValueType
@@ -902,7 +902,7 @@ class ListErrorSolutionsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -975,7 +975,7 @@ class DeleteErrorSolutionRequest(_message.Message):
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     error_solution_id: _builtins.str
     """Required. Error solution ID."""
     allow_missing: _builtins.bool

@@ -301,7 +301,7 @@ class RecordLearningEventRequest(_message.Message):
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     learning_event_id: _builtins.str
     """ID to store it under; empty means a generated one."""
     request_id: _builtins.str
@@ -371,7 +371,7 @@ class GetLearningEventRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     learning_event_id: _builtins.str
     """Required. Learning event ID."""
     def __init__(
@@ -422,7 +422,7 @@ class DeleteLearningEventRequest(_message.Message):
     LEARNING_EVENT_ID_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     learning_event_id: _builtins.str
     """Required. Learning event ID."""
     allow_missing: _builtins.bool
@@ -476,7 +476,7 @@ class ListLearningEventsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -551,7 +551,7 @@ class SubmitFeedbackRequest(_message.Message):
     TASK_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     text: _builtins.str
     """The user's words, at most 64 KiB. Required unless reward is set."""
     reward: _builtins.float

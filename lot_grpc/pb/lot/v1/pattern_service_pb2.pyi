@@ -117,7 +117,7 @@ class SavePatternRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     DEDUPE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """ID to store it under. Empty means a generated one. If set, `dedupe` is NONE; saving under an
     existing ID returns `created = false` if the content is the same, else it fails with
@@ -201,7 +201,7 @@ class BatchSavePatternsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___SavePatternItem]:
         """Required. Items, 1 to 500."""
@@ -343,7 +343,7 @@ class GetPatternRequest(_message.Message):
     INCLUDE_LINEAGE_FIELD_NUMBER: _builtins.int
     INCLUDE_FEEDBACK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """Required. Pattern ID."""
     include_lineage: _builtins.bool
@@ -468,7 +468,7 @@ class UpdatePatternRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """Required. ID of the pattern to update."""
     etag: _builtins.str
@@ -543,7 +543,7 @@ class DeletePatternRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """Required. Pattern ID."""
     etag: _builtins.str
@@ -600,7 +600,7 @@ class ListPatternsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -680,7 +680,7 @@ class RecallPatternsRequest(_message.Message):
     READ_MASK_FIELD_NUMBER: _builtins.int
     MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     query: _builtins.str
     """Required. Query in natural language, at most 64 KiB."""
     limit: _builtins.int
@@ -972,7 +972,7 @@ class RecordOutcomeRequest(_message.Message):
     EPISODE_IDS_FIELD_NUMBER: _builtins.int
     ERROR_SOLUTION_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     retrieval_id: _builtins.str
     """Retrieval ID of the recall or context that showed them; fails with NOT_IN_RETRIEVAL if it did
     not show one of them. If it is unknown and `query` or all IDs are missing, the call fails with
@@ -1194,7 +1194,7 @@ class ListOutcomesRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     ERROR_SOLUTION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """Pattern ID. Exactly one ID is required."""
     page_size: _builtins.int
@@ -1275,7 +1275,7 @@ class CorrectOutcomeRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     outcome_id: _builtins.str
     """Required. ID of the outcome to undo."""
     outcome: _outcome_pb2.Outcome.ValueType
@@ -1366,7 +1366,7 @@ class RecordPatternFeedbackRequest(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     pattern_id: _builtins.str
     """Required. Pattern ID."""
     helpful: _builtins.bool
@@ -1455,7 +1455,7 @@ class ListFeedbackCandidatesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     limit: _builtins.int
     """0 means 10; at most 100."""
     @_builtins.property
@@ -1539,7 +1539,7 @@ class GetPatternStatsRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     FILTER_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     @_builtins.property
     def filter(self) -> _pattern_pb2.PatternFilter:
         """Filter; empty counts all."""
@@ -1820,7 +1820,9 @@ class ExtractPatternsRequest(_message.Message):
     NAMESPACES_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace in which to store learned patterns; empty means `default`."""
+    """Namespace in which to store learned patterns; empty means the caller's own, or `default`
+    without authentication.
+    """
     task_type_pattern: _builtins.str
     """Regular expression (RE2, case-insensitive) on the first 4,096 characters of task or task type.
     Stored with the patterns. Empty means all episodes; each pattern then gets one made from the
@@ -1909,7 +1911,7 @@ class ExtractPatternsFromCodeRequest(_message.Message):
     SUCCESS_METRICS_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     code: _builtins.str
     """Required. Source code, at most 1 MiB. Fails with LIMIT_EXCEEDED for more than 2,000 pieces,
     more than 3 MiB in all pieces (they may nest, and each carries context and success_metrics), or
@@ -2006,7 +2008,7 @@ class DistillPatternsRequest(_message.Message):
     SIMILARITY_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     min_group_size: _builtins.int
     """Minimum size of a new group: 0 means 3; at least 2, since one pattern cannot be generalized."""
     similarity: _builtins.float
@@ -2147,7 +2149,7 @@ class PrunePatternsRequest(_message.Message):
     MAX_REMAINING_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     max_success_rate: _builtins.float
     """Delete patterns whose success_rate is at most this. Unset means no such bound; then
     max_remaining is required.

@@ -139,7 +139,7 @@ class PutPreferenceRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     key: _builtins.str
     """Required. Key."""
     category: _builtins.str
@@ -219,7 +219,7 @@ class GetPreferenceRequest(_message.Message):
     HISTORY_LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_REVISION_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     key: _builtins.str
     """Required. Key."""
     history_limit: _builtins.int
@@ -294,7 +294,7 @@ class ListPreferencesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -367,7 +367,7 @@ class DeletePreferenceRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     key: _builtins.str
     """Required. Key."""
     etag: _builtins.str

@@ -36,7 +36,7 @@ class GetRecommendationsRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     MIN_SCORE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     task: _builtins.str
     """Task in natural language, at most 64 KiB."""
     category: _builtins.str

@@ -237,7 +237,7 @@ class PutSessionValueRequest(_message.Message):
     CATEGORY_FIELD_NUMBER: _builtins.int
     IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     session_id: _builtins.str
     """Required. Session ID."""
     key: _builtins.str
@@ -321,7 +321,7 @@ class GetSessionValueRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     session_id: _builtins.str
     """Required. Session ID."""
     key: _builtins.str
@@ -388,7 +388,7 @@ class AppendSessionMessageRequest(_message.Message):
     TTL_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     session_id: _builtins.str
     """Required. Session ID."""
     max_messages: _builtins.int
@@ -474,7 +474,7 @@ class GetSessionRequest(_message.Message):
     MESSAGE_LIMIT_FIELD_NUMBER: _builtins.int
     BEFORE_SEQUENCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     session_id: _builtins.str
     """Required. Session ID."""
     message_limit: _builtins.int
@@ -551,7 +551,7 @@ class ClearSessionRequest(_message.Message):
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     MAX_IMPORTANCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     session_id: _builtins.str
     """Required. Session ID."""
     clear_messages: _builtins.bool

@@ -15,8 +15,8 @@ export const file_lot_v1_access: GenFile = /*@__PURE__*/
   fileDesc("ChNsb3QvdjEvYWNjZXNzLnByb3RvEgZsb3QudjEicwoKQWNjZXNzUnVsZRIaCgRyb2xlGAEgASgOMgwubG90LnYxLlJvbGUSIgoFc2NvcGUYAiABKA4yEy5sb3QudjEuQWNjZXNzU2NvcGUSEQoJc2VydmVyX2lmGAMgASgJEhIKCmFsc29fcmVhZHMYBCABKAkqTgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9SRUFERVIQARIPCgtST0xFX1dSSVRFUhACEg4KClJPTEVfQURNSU4QAypaCgtBY2Nlc3NTY29wZRIcChhBQ0NFU1NfU0NPUEVfVU5TUEVDSUZJRUQQABIXChNBQ0NFU1NfU0NPUEVfU0VSVkVSEAESFAoQQUNDRVNTX1NDT1BFX0FOWRACOkwKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNmUAyABKAsyEi5sb3QudjEuQWNjZXNzUnVsZVIGYWNjZXNzQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * AccessRule is what an RPC needs when authentication is on. Without it, a call is refused with
- * ROLE_REQUIRED or NAMESPACE_DENIED before anything is read.
+ * AccessRule is what a caller of an RPC needs when authentication is on. Otherwise the call is
+ * refused with ROLE_REQUIRED or NAMESPACE_DENIED before the store is read.
  *
  * @generated from message lot.v1.AccessRule
  */
@@ -29,15 +29,14 @@ export type AccessRule = Message<"lot.v1.AccessRule"> & {
   role: Role;
 
   /**
-   * Where it needs it.
+   * Where the caller needs the role.
    *
    * @generated from field: lot.v1.AccessScope scope = 2;
    */
   scope: AccessScope;
 
   /**
-   * Name of a bool field of the request that makes the scope SERVER when it is set; empty means
-   * none.
+   * Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none.
    *
    * @generated from field: string server_if = 3;
    */
@@ -87,7 +86,7 @@ export enum Role {
   WRITER = 2,
 
   /**
-   * Also set the policy, review, import, clear and erase.
+   * Also set the policy, review, seed, import, clear and erase.
    *
    * @generated from enum value: ROLE_ADMIN = 3;
    */
@@ -101,7 +100,7 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
   enumDesc(file_lot_v1_access, 0);
 
 /**
- * AccessScope says where the role of an AccessRule is needed.
+ * AccessScope says where the caller needs the role of an AccessRule.
  *
  * @generated from enum lot.v1.AccessScope
  */
@@ -121,8 +120,8 @@ export enum AccessScope {
   SERVER = 1,
 
   /**
-   * In the namespace of the request, or without one in any. The response shows only what the caller
-   * may read.
+   * In the namespace of the request, or in any namespace if the request names none. The response
+   * shows only what the caller may read.
    *
    * @generated from enum value: ACCESS_SCOPE_ANY = 2;
    */
@@ -136,7 +135,7 @@ export const AccessScopeSchema: GenEnum<AccessScope> = /*@__PURE__*/
   enumDesc(file_lot_v1_access, 1);
 
 /**
- * What the RPC needs. Every RPC declares it.
+ * What a caller needs. Every RPC declares it.
  *
  * @generated from extension: lot.v1.AccessRule access = 51801;
  */

@@ -352,8 +352,8 @@ export type ReadyCheck = Message<"lot.v1.ReadyCheck"> & {
   ok: boolean;
 
   /**
-   * Human-readable cause and remedy; may be empty if the check passed, and is for a caller without a
-   * role in all namespaces.
+   * Human-readable cause and remedy. May be empty if the check passed; always empty for a caller
+   * without a role in all namespaces.
    *
    * @generated from field: string detail = 3;
    */
@@ -395,9 +395,8 @@ export type ListNamespacesRequest = Message<"lot.v1.ListNamespacesRequest"> & {
   pageToken: string;
 
   /**
-   * Whether to return quota_usage. What a namespace without a quota holds is counted for it each
-   * time, one namespace after another, which takes about a second for 50,000 records. What is
-   * written to it meanwhile may be counted or not.
+   * Whether to return quota_usage. What namespaces without a quota hold is counted for each call,
+   * which takes about a second for 50,000 records; concurrent writes may be counted or not.
    *
    * @generated from field: bool include_quota_usage = 4;
    */
@@ -490,7 +489,7 @@ export const NamespaceUsageSchema: GenMessage<NamespaceUsage> = /*@__PURE__*/
  */
 export type ReviewRecordsRequest = Message<"lot.v1.ReviewRecordsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -653,7 +652,7 @@ export const ReviewResultSchema: GenMessage<ReviewResult> = /*@__PURE__*/
  */
 export type SeedKnowledgeRequest = Message<"lot.v1.SeedKnowledgeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1101,7 +1100,7 @@ export const TextEmbeddingSchema: GenMessage<TextEmbedding> = /*@__PURE__*/
  */
 export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1118,8 +1117,8 @@ export type ClearNamespaceRequest = Message<"lot.v1.ClearNamespaceRequest"> & {
    * Resource kinds to clear; empty means everything, including the policy and stored requests.
    * EPISODE includes its events, PATTERN and ERROR_SOLUTION their outcomes, ACTION_VALUE its
    * selections and trajectories; EPISODE_EVENT and OUTCOME cannot be cleared alone. Remaining
-   * records may refer to deleted ones. A policy with quotas is only cleared by a principal with the
-   * role admin in all namespaces (ROLE_REQUIRED).
+   * records may refer to deleted ones. To clear a policy with quotas, a principal needs the role
+   * admin in all namespaces (ROLE_REQUIRED).
    *
    * @generated from field: repeated lot.v1.ResourceKind resource_kinds = 3;
    */
@@ -1176,7 +1175,7 @@ export const ClearNamespaceResponseSchema: GenMessage<ClearNamespaceResponse> = 
  */
 export type EraseSubjectRequest = Message<"lot.v1.EraseSubjectRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1226,7 +1225,7 @@ export type EraseSubjectResponse = Message<"lot.v1.EraseSubjectResponse"> & {
   deletedCount: bigint;
 
   /**
-   * The first 1,000 of them.
+   * The first 1,000 of these records.
    *
    * @generated from field: repeated lot.v1.SubjectRecord records = 3;
    */
@@ -1248,7 +1247,7 @@ export const EraseSubjectResponseSchema: GenMessage<EraseSubjectResponse> = /*@_
   messageDesc(file_lot_v1_admin_service, 28);
 
 /**
- * SubjectRecord is a record that belongs to a subject.
+ * SubjectRecord names a record that belongs to a subject.
  *
  * @generated from message lot.v1.SubjectRecord
  */
@@ -1369,8 +1368,8 @@ export const EmbeddingUseSchema: GenEnum<EmbeddingUse> = /*@__PURE__*/
  * AdminService manages the server and its namespaces.
  *
  * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
- * authentication. Calls about the whole server take it too, so that access is checked in one way; it
- * does not narrow their response.
+ * authentication. Calls about the whole server take it too, so that access is checked in one way;
+ * it does not narrow their response.
  *
  * @generated from service lot.v1.AdminService
  */
@@ -1400,8 +1399,8 @@ export const AdminService: GenService<{
   },
   /**
    * ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-   * their record counts: those that the caller may read. A namespace needs no creation: it exists
-   * from its first record on.
+   * their record counts. It omits those that the caller may not read. A namespace needs no
+   * creation: it exists from its first record on.
    *
    * @generated from rpc lot.v1.AdminService.ListNamespaces
    */
@@ -1551,9 +1550,9 @@ export const AdminService: GenService<{
    * deletes the retrievals that showed one of them or mention the subject, and removes their
    * queries from outcomes and context stats of other records.
    *
-   * If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-   * Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-   * `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+   * If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+   * Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+   * the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
    * NAMESPACE_CLEARING, CONTENTION.
    *
    * @generated from rpc lot.v1.AdminService.EraseSubject

@@ -41,7 +41,7 @@ export const file_lot_v1_change: GenFile = /*@__PURE__*/
  */
 export type WatchChangesRequest = Message<"lot.v1.WatchChangesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

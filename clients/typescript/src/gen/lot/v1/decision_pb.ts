@@ -312,7 +312,7 @@ export const DecisionFilterSchema: GenMessage<DecisionFilter> = /*@__PURE__*/
  */
 export type RecordDecisionRequest = Message<"lot.v1.RecordDecisionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -390,7 +390,7 @@ export const RecordDecisionResponseSchema: GenMessage<RecordDecisionResponse> = 
  */
 export type RecordDecisionOutcomeRequest = Message<"lot.v1.RecordDecisionOutcomeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -475,7 +475,7 @@ export const RecordDecisionOutcomeResponseSchema: GenMessage<RecordDecisionOutco
  */
 export type GetDecisionRequest = Message<"lot.v1.GetDecisionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -524,7 +524,7 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
  */
 export type DeleteDecisionRequest = Message<"lot.v1.DeleteDecisionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -587,7 +587,7 @@ export const DeleteDecisionResponseSchema: GenMessage<DeleteDecisionResponse> = 
  */
 export type ListDecisionsRequest = Message<"lot.v1.ListDecisionsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -30,7 +30,7 @@ export const file_lot_v1_episode_service: GenFile = /*@__PURE__*/
  */
 export type StartEpisodeRequest = Message<"lot.v1.StartEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -110,7 +110,7 @@ export const StartEpisodeResponseSchema: GenMessage<StartEpisodeResponse> = /*@_
  */
 export type RecordEventRequest = Message<"lot.v1.RecordEventRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -182,7 +182,8 @@ export const RecordEventResponseSchema: GenMessage<RecordEventResponse> = /*@__P
  */
 export type RecordEventsRequest = Message<"lot.v1.RecordEventsRequest"> & {
   /**
-   * Namespace, in the first message only; empty means `default`.
+   * Namespace, in the first message only; empty means the caller's own, or `default` without
+   * authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -262,7 +263,7 @@ export const RecordEventsResponseSchema: GenMessage<RecordEventsResponse> = /*@_
  */
 export type EndEpisodeRequest = Message<"lot.v1.EndEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -439,7 +440,7 @@ export const EndEpisodeResponseSchema: GenMessage<EndEpisodeResponse> = /*@__PUR
  */
 export type RecordEpisodeRequest = Message<"lot.v1.RecordEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -552,7 +553,7 @@ export const RecordEpisodeResponseSchema: GenMessage<RecordEpisodeResponse> = /*
  */
 export type GetEpisodeRequest = Message<"lot.v1.GetEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -601,7 +602,7 @@ export const GetEpisodeResponseSchema: GenMessage<GetEpisodeResponse> = /*@__PUR
  */
 export type ListEpisodesRequest = Message<"lot.v1.ListEpisodesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -680,7 +681,7 @@ export const ListEpisodesResponseSchema: GenMessage<ListEpisodesResponse> = /*@_
  */
 export type DeleteEpisodeRequest = Message<"lot.v1.DeleteEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -743,7 +744,7 @@ export const DeleteEpisodeResponseSchema: GenMessage<DeleteEpisodeResponse> = /*
  */
 export type ListEpisodeEventsRequest = Message<"lot.v1.ListEpisodeEventsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -828,7 +829,7 @@ export const ListEpisodeEventsResponseSchema: GenMessage<ListEpisodeEventsRespon
  */
 export type ReplayEpisodeRequest = Message<"lot.v1.ReplayEpisodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -911,7 +912,7 @@ export const ReplayEpisodeResponseSchema: GenMessage<ReplayEpisodeResponse> = /*
  */
 export type RecallEpisodesRequest = Message<"lot.v1.RecallEpisodesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1107,7 +1108,7 @@ export const EpisodeHitSchema: GenMessage<EpisodeHit> = /*@__PURE__*/
  */
 export type AnalyzeFailuresRequest = Message<"lot.v1.AnalyzeFailuresRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -647,7 +647,7 @@ export enum ErrorReason {
 
   /**
    * The credentials are unknown, malformed, expired or revoked; the server's log says which. Code
-   * UNAUTHENTICATED. Ends an open stream within a minute. Use valid credentials.
+   * UNAUTHENTICATED. Open streams end with it within a minute. Use valid credentials.
    *
    *     { "reason": "CREDENTIALS_INVALID", "domain": "lot.v1", "metadata": {} }
    *
@@ -679,7 +679,7 @@ export enum ErrorReason {
 
   /**
    * The request names no namespace, and the credentials cover several and have none of their own.
-   * Code INVALID_ARGUMENT. Set `namespace`.
+   * Code INVALID_ARGUMENT. Nothing was done. Set `namespace`.
    *
    *     { "reason": "NAMESPACE_REQUIRED", "domain": "lot.v1", "metadata": {} }
    *
@@ -688,7 +688,7 @@ export enum ErrorReason {
   NAMESPACE_REQUIRED = 67,
 
   /**
-   * The caller is over its limit of calls per second, of concurrent calls or of open streams. Code
+   * The caller exceeded its limit of calls per second, concurrent calls or open streams. Code
    * RESOURCE_EXHAUSTED, with RetryInfo. Nothing was done. Wait that long, and call less often.
    *
    *     { "reason": "RATE_LIMITED", "domain": "lot.v1",
@@ -712,8 +712,8 @@ export enum ErrorReason {
   QUOTA_EXCEEDED = 69,
 
   /**
-   * The server cannot verify tokens now: it has no signing keys of the issuer yet. Code
-   * UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
+   * The server cannot verify tokens yet: it has not been able to fetch the issuer's signing keys.
+   * Code UNAVAILABLE, with RetryInfo. Nothing was done. Retry.
    *
    *     { "reason": "AUTH_UNAVAILABLE", "domain": "lot.v1", "metadata": {} }
    *

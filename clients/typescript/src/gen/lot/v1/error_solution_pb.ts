@@ -339,7 +339,7 @@ export const ErrorSolutionFilterSchema: GenMessage<ErrorSolutionFilter> = /*@__P
  */
 export type SaveErrorSolutionRequest = Message<"lot.v1.SaveErrorSolutionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -427,7 +427,7 @@ export const SaveErrorSolutionResponseSchema: GenMessage<SaveErrorSolutionRespon
  */
 export type GetErrorSolutionRequest = Message<"lot.v1.GetErrorSolutionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -476,7 +476,7 @@ export const GetErrorSolutionResponseSchema: GenMessage<GetErrorSolutionResponse
  */
 export type UpdateErrorSolutionRequest = Message<"lot.v1.UpdateErrorSolutionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -556,7 +556,7 @@ export const UpdateErrorSolutionResponseSchema: GenMessage<UpdateErrorSolutionRe
  */
 export type FindErrorSolutionsRequest = Message<"lot.v1.FindErrorSolutionsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -810,7 +810,7 @@ export const ErrorDifferenceSchema: GenMessage<ErrorDifference> = /*@__PURE__*/
  */
 export type RecordErrorSolutionOutcomeRequest = Message<"lot.v1.RecordErrorSolutionOutcomeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -916,7 +916,7 @@ export const RecordErrorSolutionOutcomeResponseSchema: GenMessage<RecordErrorSol
  */
 export type ListErrorSolutionsRequest = Message<"lot.v1.ListErrorSolutionsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -995,7 +995,7 @@ export const ListErrorSolutionsResponseSchema: GenMessage<ListErrorSolutionsResp
  */
 export type DeleteErrorSolutionRequest = Message<"lot.v1.DeleteErrorSolutionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -303,7 +303,7 @@ export const LearningEventFilterSchema: GenMessage<LearningEventFilter> = /*@__P
  */
 export type RecordLearningEventRequest = Message<"lot.v1.RecordLearningEventRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -381,7 +381,7 @@ export const RecordLearningEventResponseSchema: GenMessage<RecordLearningEventRe
  */
 export type GetLearningEventRequest = Message<"lot.v1.GetLearningEventRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -430,7 +430,7 @@ export const GetLearningEventResponseSchema: GenMessage<GetLearningEventResponse
  */
 export type DeleteLearningEventRequest = Message<"lot.v1.DeleteLearningEventRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -486,7 +486,7 @@ export const DeleteLearningEventResponseSchema: GenMessage<DeleteLearningEventRe
  */
 export type ListLearningEventsRequest = Message<"lot.v1.ListLearningEventsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -565,7 +565,7 @@ export const ListLearningEventsResponseSchema: GenMessage<ListLearningEventsResp
  */
 export type SubmitFeedbackRequest = Message<"lot.v1.SubmitFeedbackRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

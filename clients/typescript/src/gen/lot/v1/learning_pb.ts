@@ -144,7 +144,7 @@ export const ActionValueSchema: GenMessage<ActionValue> = /*@__PURE__*/
  */
 export type SelectActionRequest = Message<"lot.v1.SelectActionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -306,7 +306,7 @@ export const TrajectoryStepSchema: GenMessage<TrajectoryStep> = /*@__PURE__*/
  */
 export type RecordStepsRequest = Message<"lot.v1.RecordStepsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -376,7 +376,7 @@ export const RecordStepsResponseSchema: GenMessage<RecordStepsResponse> = /*@__P
  */
 export type ListActionValuesRequest = Message<"lot.v1.ListActionValuesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -40,7 +40,7 @@ export const file_lot_v1_memory_service: GenFile = /*@__PURE__*/
  */
 export type CreateMemoryRequest = Message<"lot.v1.CreateMemoryRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -148,7 +148,7 @@ export const CreateMemoryResponseSchema: GenMessage<CreateMemoryResponse> = /*@_
  */
 export type BatchCreateMemoriesRequest = Message<"lot.v1.BatchCreateMemoriesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -304,7 +304,7 @@ export const CreateMemoryResultSchema: GenMessage<CreateMemoryResult> = /*@__PUR
  */
 export type GetMemoryRequest = Message<"lot.v1.GetMemoryRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -410,7 +410,7 @@ export const MemoryLineageEntrySchema: GenMessage<MemoryLineageEntry> = /*@__PUR
  */
 export type UpdateMemoryRequest = Message<"lot.v1.UpdateMemoryRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -508,7 +508,7 @@ export const UpdateMemoryResponseSchema: GenMessage<UpdateMemoryResponse> = /*@_
  */
 export type DeleteMemoryRequest = Message<"lot.v1.DeleteMemoryRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -571,7 +571,7 @@ export const DeleteMemoryResponseSchema: GenMessage<DeleteMemoryResponse> = /*@_
  */
 export type ListMemoriesRequest = Message<"lot.v1.ListMemoriesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -650,7 +650,7 @@ export const ListMemoriesResponseSchema: GenMessage<ListMemoriesResponse> = /*@_
  */
 export type SearchMemoriesRequest = Message<"lot.v1.SearchMemoriesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -802,7 +802,7 @@ export const SearchMemoriesResponseSchema: GenMessage<SearchMemoriesResponse> = 
  */
 export type DeleteMemoriesRequest = Message<"lot.v1.DeleteMemoriesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -149,18 +149,17 @@ export type NamespacePolicy = Message<"lot.v1.NamespacePolicy"> & {
   holdoutShare: number;
 
   /**
-   * Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
-   * while deletes and edits that do not grow always work. 0 means the server's default. A quota
-   * below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
-   * change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
-   * change it.
+   * Quota of records. A write that would exceed it is refused (QUOTA_EXCEEDED); deletes, and edits
+   * that add nothing, always work. 0 means the server's default. A quota below what is stored is
+   * accepted: nothing is deleted, and writes are refused until enough has been deleted. To change
+   * it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not change it.
    *
    * @generated from field: int64 record_quota = 20;
    */
   recordQuota: bigint;
 
   /**
-   * The same for the bytes of what is stored; NamespaceQuotaUsage says what counts.
+   * Quota of bytes, likewise; NamespaceQuotaUsage says what counts.
    *
    * @generated from field: int64 byte_quota = 21;
    */
@@ -203,7 +202,7 @@ export const NamespacePolicySchema: GenMessage<NamespacePolicy> = /*@__PURE__*/
  */
 export type GetNamespacePolicyRequest = Message<"lot.v1.GetNamespacePolicyRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -247,15 +246,15 @@ export const GetNamespacePolicyResponseSchema: GenMessage<GetNamespacePolicyResp
   messageDesc(file_lot_v1_namespace_policy, 2);
 
 /**
- * NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
- * policy do not count. An expired record counts until it is swept, at most a minute later.
+ * NamespaceQuotaUsage is how much of its quotas a namespace uses. Retrievals and the policy do not
+ * count. An expired record counts until it is swept, at most a minute later.
  *
  * @generated from message lot.v1.NamespaceQuotaUsage
  */
 export type NamespaceQuotaUsage = Message<"lot.v1.NamespaceQuotaUsage"> & {
   /**
    * Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
-   * and former values of a preference, are parts of it and no records of their own.
+   * and former values of a preference, do not count as records.
    *
    * @generated from field: int64 record_count = 1;
    */
@@ -263,7 +262,7 @@ export type NamespaceQuotaUsage = Message<"lot.v1.NamespaceQuotaUsage"> & {
 
   /**
    * Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
-   * indexes do not count. What the store takes on the disk is several times as much.
+   * indexes do not count. The disk space used is several times as much.
    *
    * @generated from field: int64 byte_count = 2;
    */
@@ -298,7 +297,7 @@ export const NamespaceQuotaUsageSchema: GenMessage<NamespaceQuotaUsage> = /*@__P
  */
 export type UpdateNamespacePolicyRequest = Message<"lot.v1.UpdateNamespacePolicyRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -371,8 +370,9 @@ export type UpdateNamespacePolicyResponse = Message<"lot.v1.UpdateNamespacePolic
   pendingDeleteCounts: { [key: string]: bigint };
 
   /**
-   * How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
-   * holds more than a quota, nothing is deleted, and writes that store more are refused.
+   * How much the namespace holds, and its quotas in effect (with dry_run, those that would be).
+   * Unset if it has none. If it holds more than a quota, nothing is deleted, and writes that store
+   * more are refused.
    *
    * @generated from field: lot.v1.NamespaceQuotaUsage usage = 3;
    */

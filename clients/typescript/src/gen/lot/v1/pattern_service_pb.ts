@@ -36,7 +36,7 @@ export const file_lot_v1_pattern_service: GenFile = /*@__PURE__*/
  */
 export type SavePatternRequest = Message<"lot.v1.SavePatternRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -132,7 +132,7 @@ export const SavePatternResponseSchema: GenMessage<SavePatternResponse> = /*@__P
  */
 export type BatchSavePatternsRequest = Message<"lot.v1.BatchSavePatternsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -288,7 +288,7 @@ export const SavePatternResultSchema: GenMessage<SavePatternResult> = /*@__PURE_
  */
 export type GetPatternRequest = Message<"lot.v1.GetPatternRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -429,7 +429,7 @@ export const LineageEntrySchema: GenMessage<LineageEntry> = /*@__PURE__*/
  */
 export type UpdatePatternRequest = Message<"lot.v1.UpdatePatternRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -509,7 +509,7 @@ export const UpdatePatternResponseSchema: GenMessage<UpdatePatternResponse> = /*
  */
 export type DeletePatternRequest = Message<"lot.v1.DeletePatternRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -572,7 +572,7 @@ export const DeletePatternResponseSchema: GenMessage<DeletePatternResponse> = /*
  */
 export type ListPatternsRequest = Message<"lot.v1.ListPatternsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -651,7 +651,7 @@ export const ListPatternsResponseSchema: GenMessage<ListPatternsResponse> = /*@_
  */
 export type RecallPatternsRequest = Message<"lot.v1.RecallPatternsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -979,7 +979,7 @@ export const FilterCountSchema: GenMessage<FilterCount> = /*@__PURE__*/
  */
 export type RecordOutcomeRequest = Message<"lot.v1.RecordOutcomeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1259,7 +1259,7 @@ export const OutcomeEntrySchema: GenMessage<OutcomeEntry> = /*@__PURE__*/
  */
 export type ListOutcomesRequest = Message<"lot.v1.ListOutcomesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1359,7 +1359,7 @@ export const ListOutcomesResponseSchema: GenMessage<ListOutcomesResponse> = /*@_
  */
 export type CorrectOutcomeRequest = Message<"lot.v1.CorrectOutcomeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1464,7 +1464,7 @@ export const CorrectOutcomeResponseSchema: GenMessage<CorrectOutcomeResponse> = 
  */
 export type RecordPatternFeedbackRequest = Message<"lot.v1.RecordPatternFeedbackRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1558,7 +1558,7 @@ export const RecordPatternFeedbackResponseSchema: GenMessage<RecordPatternFeedba
  */
 export type ListFeedbackCandidatesRequest = Message<"lot.v1.ListFeedbackCandidatesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1651,7 +1651,7 @@ export const ListFeedbackCandidatesResponseSchema: GenMessage<ListFeedbackCandid
  */
 export type GetPatternStatsRequest = Message<"lot.v1.GetPatternStatsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1828,7 +1828,8 @@ export const GetPatternStatsResponseSchema: GenMessage<GetPatternStatsResponse> 
  */
 export type ExtractPatternsRequest = Message<"lot.v1.ExtractPatternsRequest"> & {
   /**
-   * Namespace in which to store learned patterns; empty means `default`.
+   * Namespace in which to store learned patterns; empty means the caller's own, or `default`
+   * without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -1925,7 +1926,7 @@ export const ExtractPatternsResponseSchema: GenMessage<ExtractPatternsResponse> 
  */
 export type ExtractPatternsFromCodeRequest = Message<"lot.v1.ExtractPatternsFromCodeRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -2032,7 +2033,7 @@ export const ExtractPatternsFromCodeResponseSchema: GenMessage<ExtractPatternsFr
  */
 export type DistillPatternsRequest = Message<"lot.v1.DistillPatternsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -2191,7 +2192,7 @@ export const DistilledGroupSchema: GenMessage<DistilledGroup> = /*@__PURE__*/
  */
 export type PrunePatternsRequest = Message<"lot.v1.PrunePatternsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -2398,7 +2399,7 @@ export const LineageRelationSchema: GenEnum<LineageRelation> = /*@__PURE__*/
  * PatternService stores what worked, and how well.
  *
  * In every request `namespace` is the tenant; empty means the caller's own, or `default` without
- * authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+ * authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
  * `page_size`: 0 means the default; values above the maximum are rejected.
  *
  * @generated from service lot.v1.PatternService

@@ -29,7 +29,7 @@ export const file_lot_v1_performance: GenFile = /*@__PURE__*/
  */
 export type GetTrendsRequest = Message<"lot.v1.GetTrendsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -271,7 +271,7 @@ export const TrendPointSchema: GenMessage<TrendPoint> = /*@__PURE__*/
  */
 export type GetPerformanceReportRequest = Message<"lot.v1.GetPerformanceReportRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

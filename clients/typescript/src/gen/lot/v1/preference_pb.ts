@@ -141,7 +141,7 @@ export const PreferenceRevisionSchema: GenMessage<PreferenceRevision> = /*@__PUR
  */
 export type PutPreferenceRequest = Message<"lot.v1.PutPreferenceRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -234,7 +234,7 @@ export const PutPreferenceResponseSchema: GenMessage<PutPreferenceResponse> = /*
  */
 export type GetPreferenceRequest = Message<"lot.v1.GetPreferenceRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -313,7 +313,7 @@ export const GetPreferenceResponseSchema: GenMessage<GetPreferenceResponse> = /*
  */
 export type ListPreferencesRequest = Message<"lot.v1.ListPreferencesRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -392,7 +392,7 @@ export const ListPreferencesResponseSchema: GenMessage<ListPreferencesResponse> 
  */
 export type DeletePreferenceRequest = Message<"lot.v1.DeletePreferenceRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

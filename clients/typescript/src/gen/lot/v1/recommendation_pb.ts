@@ -23,7 +23,7 @@ export const file_lot_v1_recommendation: GenFile = /*@__PURE__*/
  */
 export type GetRecommendationsRequest = Message<"lot.v1.GetRecommendationsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -385,7 +385,7 @@ export const RetrievalFilterSchema: GenMessage<RetrievalFilter> = /*@__PURE__*/
  */
 export type GetRetrievalRequest = Message<"lot.v1.GetRetrievalRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -434,7 +434,7 @@ export const GetRetrievalResponseSchema: GenMessage<GetRetrievalResponse> = /*@_
  */
 export type ListRetrievalsRequest = Message<"lot.v1.ListRetrievalsRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

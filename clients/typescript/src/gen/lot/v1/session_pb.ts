@@ -208,7 +208,7 @@ export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
  */
 export type PutSessionValueRequest = Message<"lot.v1.PutSessionValueRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -303,7 +303,7 @@ export const PutSessionValueResponseSchema: GenMessage<PutSessionValueResponse> 
  */
 export type GetSessionValueRequest = Message<"lot.v1.GetSessionValueRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -373,7 +373,7 @@ export const GetSessionValueResponseSchema: GenMessage<GetSessionValueResponse> 
  */
 export type AppendSessionMessageRequest = Message<"lot.v1.AppendSessionMessageRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -472,7 +472,7 @@ export const AppendSessionMessageResponseSchema: GenMessage<AppendSessionMessage
  */
 export type GetSessionRequest = Message<"lot.v1.GetSessionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */
@@ -552,7 +552,7 @@ export const GetSessionResponseSchema: GenMessage<GetSessionResponse> = /*@__PUR
  */
 export type ClearSessionRequest = Message<"lot.v1.ClearSessionRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -33,7 +33,7 @@ export const file_lot_v1_task_context: GenFile = /*@__PURE__*/
  */
 export type GetTaskContextRequest = Message<"lot.v1.GetTaskContextRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

@@ -52,7 +52,7 @@ export const file_lot_v1_transfer: GenFile = /*@__PURE__*/
  */
 export type ExportRequest = Message<"lot.v1.ExportRequest"> & {
   /**
-   * Namespace; empty means `default`.
+   * Namespace; empty means the caller's own, or `default` without authentication.
    *
    * @generated from field: string namespace = 1;
    */

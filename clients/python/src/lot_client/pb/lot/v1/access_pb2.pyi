@@ -32,7 +32,7 @@ class _RoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Role.ValueType],
     ROLE_WRITER: _Role.ValueType  # 2
     """Also store, edit, delete and record."""
     ROLE_ADMIN: _Role.ValueType  # 3
-    """Also set the policy, review, import, clear and erase."""
+    """Also set the policy, review, seed, import, clear and erase."""
 
 class Role(_Role, metaclass=_RoleEnumTypeWrapper):
     """Role is what a principal may do in a namespace. Each includes those before it."""
@@ -44,7 +44,7 @@ ROLE_READER: Role.ValueType  # 1
 ROLE_WRITER: Role.ValueType  # 2
 """Also store, edit, delete and record."""
 ROLE_ADMIN: Role.ValueType  # 3
-"""Also set the policy, review, import, clear and erase."""
+"""Also set the policy, review, seed, import, clear and erase."""
 Global___Role: _TypeAlias = Role  # noqa: Y015
 
 class _AccessScope:
@@ -58,27 +58,27 @@ class _AccessScopeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AccessSco
     ACCESS_SCOPE_SERVER: _AccessScope.ValueType  # 1
     """In all namespaces: a grant on `*`."""
     ACCESS_SCOPE_ANY: _AccessScope.ValueType  # 2
-    """In the namespace of the request, or without one in any. The response shows only what the caller
-    may read.
+    """In the namespace of the request, or in any namespace if the request names none. The response
+    shows only what the caller may read.
     """
 
 class AccessScope(_AccessScope, metaclass=_AccessScopeEnumTypeWrapper):
-    """AccessScope says where the role of an AccessRule is needed."""
+    """AccessScope says where the caller needs the role of an AccessRule."""
 
 ACCESS_SCOPE_UNSPECIFIED: AccessScope.ValueType  # 0
 """In the namespace of the request."""
 ACCESS_SCOPE_SERVER: AccessScope.ValueType  # 1
 """In all namespaces: a grant on `*`."""
 ACCESS_SCOPE_ANY: AccessScope.ValueType  # 2
-"""In the namespace of the request, or without one in any. The response shows only what the caller
-may read.
+"""In the namespace of the request, or in any namespace if the request names none. The response
+shows only what the caller may read.
 """
 Global___AccessScope: _TypeAlias = AccessScope  # noqa: Y015
 
 @_typing.final
 class AccessRule(_message.Message):
-    """AccessRule is what an RPC needs when authentication is on. Without it, a call is refused with
-    ROLE_REQUIRED or NAMESPACE_DENIED before anything is read.
+    """AccessRule is what a caller of an RPC needs when authentication is on. Otherwise the call is
+    refused with ROLE_REQUIRED or NAMESPACE_DENIED before the store is read.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -90,11 +90,9 @@ class AccessRule(_message.Message):
     role: Global___Role.ValueType
     """Role that the caller needs."""
     scope: Global___AccessScope.ValueType
-    """Where it needs it."""
+    """Where the caller needs the role."""
     server_if: _builtins.str
-    """Name of a bool field of the request that makes the scope SERVER when it is set; empty means
-    none.
-    """
+    """Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none."""
     also_reads: _builtins.str
     """Name of a repeated string field of the request that lists further namespaces; the caller needs
     the role READER in each. Empty means none.
@@ -117,4 +115,4 @@ Global___AccessRule: _TypeAlias = AccessRule  # noqa: Y015
 
 ACCESS_FIELD_NUMBER: _builtins.int
 access: _extension_dict._ExtensionFieldDescriptor[_descriptor_pb2.MethodOptions, Global___AccessRule]
-"""What the RPC needs. Every RPC declares it."""
+"""What a caller needs. Every RPC declares it."""

@@ -32,8 +32,8 @@ class AdminServiceStub:
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     @_typing.overload
@@ -51,8 +51,8 @@ class AdminServiceStub:
     """
     ListNamespaces: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]
     """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-    their record counts: those that the caller may read. A namespace needs no creation: it exists
-    from its first record on.
+    their record counts. It omits those that the caller may not read. A namespace needs no
+    creation: it exists from its first record on.
     """
     GetNamespacePolicy: _grpc.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]
     """GetNamespacePolicy returns the policy of a namespace."""
@@ -124,9 +124,9 @@ class AdminServiceStub:
     deletes the retrievals that showed one of them or mention the subject, and removes their
     queries from outcomes and context stats of other records.
 
-    If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-    Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-    `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+    If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+    Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+    the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
     NAMESPACE_CLEARING, CONTENTION.
     """
 
@@ -135,8 +135,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -151,8 +151,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """
     ListNamespaces: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.ListNamespacesRequest, _admin_service_pb2.ListNamespacesResponse]  # type: ignore[assignment]
     """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-    their record counts: those that the caller may read. A namespace needs no creation: it exists
-    from its first record on.
+    their record counts. It omits those that the caller may not read. A namespace needs no
+    creation: it exists from its first record on.
     """
     GetNamespacePolicy: _aio.UnaryUnaryMultiCallable[_namespace_policy_pb2.GetNamespacePolicyRequest, _namespace_policy_pb2.GetNamespacePolicyResponse]  # type: ignore[assignment]
     """GetNamespacePolicy returns the policy of a namespace."""
@@ -224,9 +224,9 @@ class AdminServiceAsyncStub(AdminServiceStub):
     deletes the retrievals that showed one of them or mention the subject, and removes their
     queries from outcomes and context stats of other records.
 
-    If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-    Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-    `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+    If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+    Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+    the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
     NAMESPACE_CLEARING, CONTENTION.
     """
 
@@ -234,8 +234,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService manages the server and its namespaces.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. Calls about the whole server take it too, so that access is checked in one way; it
-    does not narrow their response.
+    authentication. Calls about the whole server take it too, so that access is checked in one way;
+    it does not narrow their response.
     """
 
     @_abc_1.abstractmethod
@@ -266,8 +266,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ListNamespacesResponse, _abc.Awaitable[_admin_service_pb2.ListNamespacesResponse]]:
         """ListNamespaces lists, by name, the namespaces that hold records or are being cleared, with
-        their record counts: those that the caller may read. A namespace needs no creation: it exists
-        from its first record on.
+        their record counts. It omits those that the caller may not read. A namespace needs no
+        creation: it exists from its first record on.
         """
 
     @_abc_1.abstractmethod
@@ -405,9 +405,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         deletes the retrievals that showed one of them or mention the subject, and removes their
         queries from outcomes and context stats of other records.
 
-        If interrupted, it resumes by itself. Repeating the call finds what was stored meanwhile.
-        Watchers receive DELETED. What was deleted leaves the files of the embedded store with the next
-        `lot-grpc compact`; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
+        If interrupted, it resumes by itself. To delete what was stored meanwhile, repeat the call.
+        Watchers receive DELETED. In the embedded store, `lot-grpc compact` removes deleted data from
+        the files; IDs remain in tombstones and, for 24 h, with request IDs. Errors:
         NAMESPACE_CLEARING, CONTENTION.
         """
 

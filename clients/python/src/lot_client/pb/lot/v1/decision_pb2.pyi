@@ -316,7 +316,7 @@ class RecordDecisionRequest(_message.Message):
     DECISION_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     decision_id: _builtins.str
     """ID to store it under; empty means a generated one."""
     request_id: _builtins.str
@@ -390,7 +390,7 @@ class RecordDecisionOutcomeRequest(_message.Message):
     NOTE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     decision_id: _builtins.str
     """Required. Decision ID."""
     outcome: _outcome_pb2.Outcome.ValueType
@@ -462,7 +462,7 @@ class GetDecisionRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     DECISION_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     decision_id: _builtins.str
     """Required. Decision ID."""
     def __init__(
@@ -514,7 +514,7 @@ class DeleteDecisionRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     decision_id: _builtins.str
     """Required. Decision ID."""
     etag: _builtins.str
@@ -571,7 +571,7 @@ class ListDecisionsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str

@@ -184,7 +184,7 @@ class SelectActionRequest(_message.Message):
     EXPLORATION_RATE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     policy: Global___SelectionPolicy.ValueType
     """How to choose."""
     seed: _builtins.int
@@ -326,7 +326,7 @@ class RecordStepsRequest(_message.Message):
     EPISODE_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     episode_id: _builtins.str
     """Episode they come from; stored, not looked up."""
     request_id: _builtins.str
@@ -391,7 +391,7 @@ class ListActionValuesRequest(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     limit: _builtins.int
     """0 means 3; at most 100."""
     @_builtins.property

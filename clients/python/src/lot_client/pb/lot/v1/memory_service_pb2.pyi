@@ -37,7 +37,7 @@ class CreateMemoryRequest(_message.Message):
     DEDUPE_FIELD_NUMBER: _builtins.int
     WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     memory_id: _builtins.str
     """ID to store it under. Empty means a generated one. Creating under an existing ID returns
     `created = false` if the content is the same, else it fails with MEMORY_ID_IN_USE.
@@ -134,7 +134,7 @@ class BatchCreateMemoriesRequest(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     wait_for_index: _builtins.bool
     """Wait until all of these memories are indexed, as in CreateMemoryRequest."""
     @_builtins.property
@@ -272,7 +272,7 @@ class GetMemoryRequest(_message.Message):
     MEMORY_ID_FIELD_NUMBER: _builtins.int
     INCLUDE_LINEAGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     memory_id: _builtins.str
     """Required. Memory ID."""
     include_lineage: _builtins.bool
@@ -375,7 +375,7 @@ class UpdateMemoryRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     WAIT_FOR_INDEX_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     memory_id: _builtins.str
     """Required. ID of the memory to update."""
     etag: _builtins.str
@@ -465,7 +465,7 @@ class DeleteMemoryRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     ALLOW_MISSING_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     memory_id: _builtins.str
     """Required. Memory ID."""
     etag: _builtins.str
@@ -522,7 +522,7 @@ class ListMemoriesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """0 means 10; at most 1,000."""
     page_token: _builtins.str
@@ -603,7 +603,7 @@ class SearchMemoriesRequest(_message.Message):
     AS_OF_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     query: _builtins.str
     """Required. Query in natural language, at most 64 KiB."""
     limit: _builtins.int
@@ -736,7 +736,7 @@ class DeleteMemoriesRequest(_message.Message):
     FILTER_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     dry_run: _builtins.bool
     """Delete nothing."""
     @_builtins.property

@@ -144,14 +144,13 @@ class NamespacePolicy(_message.Message):
     none.
     """
     record_quota: _builtins.int
-    """Quota of records: a write that would take the namespace beyond it is refused (QUOTA_EXCEEDED),
-    while deletes and edits that do not grow always work. 0 means the server's default. A quota
-    below what is stored is accepted: nothing is deleted, and writes are refused until enough is. To
-    change it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not
-    change it.
+    """Quota of records. A write that would exceed it is refused (QUOTA_EXCEEDED); deletes, and edits
+    that add nothing, always work. 0 means the server's default. A quota below what is stored is
+    accepted: nothing is deleted, and writes are refused until enough has been deleted. To change
+    it, a principal needs the role admin in all namespaces (ROLE_REQUIRED). Presets do not change it.
     """
     byte_quota: _builtins.int
-    """The same for the bytes of what is stored; NamespaceQuotaUsage says what counts."""
+    """Quota of bytes, likewise; NamespaceQuotaUsage says what counts."""
     namespace: _builtins.str
     """Output only. Namespace of the policy."""
     etag: _builtins.str
@@ -246,7 +245,7 @@ class GetNamespacePolicyRequest(_message.Message):
 
     NAMESPACE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     def __init__(
         self,
         *,
@@ -294,8 +293,8 @@ Global___GetNamespacePolicyResponse: _TypeAlias = GetNamespacePolicyResponse  # 
 
 @_typing.final
 class NamespaceQuotaUsage(_message.Message):
-    """NamespaceQuotaUsage is how much a namespace holds of what its quotas limit. Retrievals and the
-    policy do not count. An expired record counts until it is swept, at most a minute later.
+    """NamespaceQuotaUsage is how much of its quotas a namespace uses. Retrievals and the policy do not
+    count. An expired record counts until it is swept, at most a minute later.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -306,11 +305,11 @@ class NamespaceQuotaUsage(_message.Message):
     BYTE_LIMIT_FIELD_NUMBER: _builtins.int
     record_count: _builtins.int
     """Number of records, of the kinds that ListNamespaces counts. Values and messages of a session,
-    and former values of a preference, are parts of it and no records of their own.
+    and former values of a preference, do not count as records.
     """
     byte_count: _builtins.int
     """Bytes of the records and their parts: keys and texts in UTF-8, 8 for each number. Vectors and
-    indexes do not count. What the store takes on the disk is several times as much.
+    indexes do not count. The disk space used is several times as much.
     """
     record_limit: _builtins.int
     """Quota of records in effect: that of the policy, or the server's default. 0 means no limit."""
@@ -345,7 +344,7 @@ class UpdateNamespacePolicyRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     DRY_RUN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     preset: Global___PolicyPreset.ValueType
     """Preset to apply first; it replaces all bounds (max_* and max_*_age)."""
     etag: _builtins.str
@@ -422,8 +421,9 @@ class UpdateNamespacePolicyResponse(_message.Message):
 
     @_builtins.property
     def usage(self) -> Global___NamespaceQuotaUsage:
-        """How much the namespace holds, and the quotas that apply, or would. Unset if it has none. If it
-        holds more than a quota, nothing is deleted, and writes that store more are refused.
+        """How much the namespace holds, and its quotas in effect (with dry_run, those that would be).
+        Unset if it has none. If it holds more than a quota, nothing is deleted, and writes that store
+        more are refused.
         """
 
     def __init__(

@@ -193,8 +193,8 @@ class _NoticeCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_NoticeCode
     NOTICE_CODE_REDACTED: _NoticeCode.ValueType  # 12
     """The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
     replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
-    names the rules, and never the secrets. If it was none, reword it, or have the operator switch
-    the rule off.
+    names the rules, and never the secrets. If the text was not a secret, reword it, or ask the
+    operator to switch off the rule.
     """
 
 class NoticeCode(_NoticeCode, metaclass=_NoticeCodeEnumTypeWrapper):
@@ -252,8 +252,8 @@ and no context shows it. If what it says is right, approve it with ReviewRecords
 NOTICE_CODE_REDACTED: NoticeCode.ValueType  # 12
 """The server redacts secrets (`LOT_REDACT`), and found some in the text at `field`: each was
 replaced by `[REDACTED:rule]` before anything was stored, searched or compared. The message
-names the rules, and never the secrets. If it was none, reword it, or have the operator switch
-the rule off.
+names the rules, and never the secrets. If the text was not a secret, reword it, or ask the
+operator to switch off the rule.
 """
 Global___NoticeCode: _TypeAlias = NoticeCode  # noqa: Y015
 

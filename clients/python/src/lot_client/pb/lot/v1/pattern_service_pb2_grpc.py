@@ -29,7 +29,7 @@ class PatternServiceStub(object):
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
@@ -130,7 +130,7 @@ class PatternServiceServicer(object):
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
@@ -405,7 +405,7 @@ class PatternService(object):
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 

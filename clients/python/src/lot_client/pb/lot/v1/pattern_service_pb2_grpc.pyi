@@ -30,7 +30,7 @@ class PatternServiceStub:
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
@@ -145,7 +145,7 @@ class PatternServiceAsyncStub(PatternServiceStub):
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 
@@ -256,7 +256,7 @@ class PatternServiceServicer(metaclass=_abc_1.ABCMeta):
     """PatternService stores what worked, and how well.
 
     In every request `namespace` is the tenant; empty means the caller's own, or `default` without
-    authentication. No call reads across namespaces, unless ExtractPatterns is told to. `limit` and
+    authentication. No call reads across namespaces, except ExtractPatterns on request. `limit` and
     `page_size`: 0 means the default; values above the maximum are rejected.
     """
 

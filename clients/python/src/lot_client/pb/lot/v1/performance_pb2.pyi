@@ -129,7 +129,7 @@ class GetTrendsRequest(_message.Message):
     INTERVAL_FIELD_NUMBER: _builtins.int
     MAX_POINTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     sample_size: _builtins.int
     """Number of latest episodes per category for its rate and duration: 0 means 20; at most 1,000."""
     max_points: _builtins.int
@@ -332,7 +332,7 @@ class GetPerformanceReportRequest(_message.Message):
     START_TIME_FIELD_NUMBER: _builtins.int
     END_TIME_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     sample_size: _builtins.int
     """Sample size of trends, as in GetTrends."""
     @_builtins.property

@@ -380,7 +380,7 @@ class GetRetrievalRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     RETRIEVAL_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     retrieval_id: _builtins.str
     """Retrieval ID."""
     def __init__(
@@ -433,7 +433,7 @@ class ListRetrievalsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     READ_MASK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     page_size: _builtins.int
     """Maximum number of retrievals: 0 means 10; at most 1,000."""
     page_token: _builtins.str

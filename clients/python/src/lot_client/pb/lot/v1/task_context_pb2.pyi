@@ -44,7 +44,7 @@ class GetTaskContextRequest(_message.Message):
     COMPLEXITY_FIELD_NUMBER: _builtins.int
     MIN_MATCH_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     task: _builtins.str
     """Task in natural language, at most 64 KiB."""
     task_id: _builtins.str

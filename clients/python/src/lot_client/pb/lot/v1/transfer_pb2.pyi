@@ -89,7 +89,7 @@ class ExportRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
-    """Namespace; empty means `default`."""
+    """Namespace; empty means the caller's own, or `default` without authentication."""
     all_namespaces: _builtins.bool
     """Export all namespaces; `namespace` is then only the one the caller acts for."""
     after_cursor: _builtins.str
