@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from lot_grpc.domain.ids import DEFAULT_NAMESPACE
@@ -112,5 +112,5 @@ class Credentials:
         certificate_names: Subject alternative names of its verified client certificate.
     """
 
-    authorizations: tuple[str, ...] = ()
+    authorizations: tuple[str, ...] = field(default=(), repr=False)
     certificate_names: tuple[str, ...] = ()

@@ -372,3 +372,7 @@ def test_nothing_secret_is_in_a_representation(lab, text):
     shown = f"{lab.keys!r} {lab.both!r} {replace(read_keys(lab.path)[0])!r}"
     assert secret not in shown
     assert text not in shown
+
+
+def test_credentials_that_are_shown_by_mistake_show_no_secret():
+    assert "lot_" not in repr(Credentials(("Bearer lot_1a2b3c4d_secret",)))

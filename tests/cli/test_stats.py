@@ -85,11 +85,15 @@ def test_each_language_is_asked_for_with_the_same_filter(runner, fake):
     assert {one.filter.min_usage_count for one in narrow} == {2}
 
 
-def test_stats_of_nothing_say_so(runner, fake):
+@pytest.mark.parametrize("told", [True, False])
+def test_stats_of_nothing_say_so(runner, fake, told):
+    fake.admin.info.store.writable = True
+    fake.admin.info.store.free_bytes = 2**30 if told else 0
     result = ran(runner, fake, "stats")
     assert result.exit_code == 0
     rows = rows_of(result.stdout)
-    assert (rows["holds"], rows["count"]) == ("nothing", "none")
+    nothing = "nothing" if told else "nothing that these credentials may see"
+    assert (rows["holds"], rows["count"]) == (nothing, "none")
     assert "success rate" not in rows
 
 

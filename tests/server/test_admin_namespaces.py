@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from lot_grpc.pb.lot.v1 import change_pb2
+from lot_grpc.server.guards import Guards
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
+from tests.server.keys import Keys, principal
 from tests.server.patterns import saved
 from tests.server.service import Lot, serving
 from tests.server.wire import failure
@@ -77,6 +79,18 @@ async def test_the_name_must_be_repeated(lot):
     answer = await lot.on("").admin.ClearNamespace(confirm_namespace="default", dry_run=True)
     assert answer.deleted_count >= 0
     assert (await lot.patterns.ListPatterns()).patterns
+
+
+async def test_another_than_the_one_that_was_confirmed_is_not_cleared():
+    """Without a namespace, a request goes to the one of the key, and not to `default`."""
+    guards = Guards(authenticator=Keys(principal("a", "admin team-a", "admin default")))
+    async with serving(guards=guards) as service:
+        own = service.by("a").on("")
+        created = await own.memories.CreateMemory(memory={"content": "c"})
+        assert created.memory.namespace == "team-a"
+        failed = await failure(own.admin.ClearNamespace(confirm_namespace="default"))
+        assert failed.fields == {"confirm_namespace": "clear_namespace.confirm"}
+        assert (await own.memories.ListMemories()).memories
 
 
 async def test_a_dry_run_counts_and_some_kinds_are_cleared_alone(lot):

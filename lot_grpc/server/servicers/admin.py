@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from lot_grpc.domain.change import ResourceKind
+from lot_grpc.domain.errors import invalid
 from lot_grpc.domain.policy import DEFAULT as NO_POLICY
 from lot_grpc.domain.query import EmbeddingUse
 from lot_grpc.pb.lot.v1 import admin_service_pb2 as pb
@@ -133,6 +134,12 @@ class AdminServicer(TransferRpcs):
         self, request: pb.ClearNamespaceRequest, context: Context
     ) -> pb.ClearNamespaceResponse:
         namespace = namespace_of(request)
+        if request.confirm_namespace != namespace:  # the contract compared it with what was sent
+            raise invalid(
+                "confirm_namespace",
+                "clear_namespace.confirm",
+                f"must repeat the namespace, and these credentials' own is {namespace}; set both",
+            )
         kinds = RESOURCE_KIND.all_from_pb(request.resource_kinds)
         if not request.dry_run and (not kinds or ResourceKind.POLICY in kinds):
             old = await self._services.retention.policies.get(namespace)
