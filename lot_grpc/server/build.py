@@ -311,8 +311,14 @@ def _rpc_handler(
     request before any of our code could refuse the call.
     """
 
-    async def entry(_: Any, context: Context) -> Any:
-        return await handler(Call(method, context))
+    async def entry(requests: Any, context: Context) -> Any:
+        try:
+            return await handler(Call(method, context))
+        except grpc.aio.AbortError as error:
+            # gRPC's state of the call keeps the error. If that kept the frames, and they the state,
+            # each refused call would be left to the garbage collector, which stops all others.
+            del requests, context
+            raise error.with_traceback(None) from None
 
     make: Callable[..., Any] = (
         grpc.stream_stream_rpc_method_handler

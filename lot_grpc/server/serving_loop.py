@@ -2,9 +2,10 @@
 
 ``grpc.aio`` accepts calls and decodes their paths in one loop: a path that is not UTF-8 raises, the
 loop ends and the port closes for good, since the loop cannot be restarted. So one server owns the
-port, and the loop of another, which has no port, accepts its calls and is replaced when it ends;
-calls that arrive in the meantime wait in gRPC's core. This relies on private names of ``grpc.aio``,
-which are checked at startup.
+port, and the loops of others, which have no port, accept its calls and are replaced when they end;
+calls that arrive in the meantime wait in gRPC's core, in order. There are several, since each needs
+some turns of the event loop to accept a call. This relies on private names of ``grpc.aio``, which
+are checked at startup.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import grpc
@@ -40,6 +41,8 @@ _NEEDED: Final = (
     "_start_shutting_down",
 )
 
+_TAKERS: Final = 8
+"""With one, calls wait behind those of a flood while the event loop is busy."""
 _QUIET_SECONDS: Final = 60.0
 """Minimum time between two log lines about dropped calls."""
 
@@ -73,7 +76,7 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
     def __init__(self, options: Sequence[tuple[str, int]], ended: Ended) -> None:
         self.handlers: list[Any] = []
         self._ended = ended
-        self._taker: _Taker | None = None
+        self._takers: set[_Taker] = set()
         self._dropped = 0
         self._last_logged = -_QUIET_SECONDS
         self._closing = asyncio.get_running_loop().create_future()
@@ -88,12 +91,16 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
 
     async def start(self) -> None:
         await super().start()
-        self._taker = _Taker(self)
-        await self._taker.start()
+        await asyncio.gather(*(self._start_taker() for _ in range(_TAKERS)))
+
+    def _start_taker(self) -> Awaitable[None]:
+        taker = _Taker(self)
+        self._takers.add(taker)
+        started: Awaitable[None] = taker.start()
+        return started
 
     async def shutdown(self, grace: float | None) -> None:
-        closing = [_close(self._taker)] if self._taker else []
-        await asyncio.gather(*closing, super().shutdown(grace))
+        await asyncio.gather(*map(_close, self._takers), super().shutdown(grace))
 
     async def _start_shutting_down(self) -> None:
         self._closing.set_exception(cygrpc._RequestCallError())  # noqa: SLF001
@@ -115,8 +122,8 @@ class _Port(cygrpc.AioServer):  # type: ignore[misc]
         if now - self._last_logged >= _QUIET_SECONDS:
             self._last_logged = now
             _log.warning("dropped calls whose path is not UTF-8", since_start=self._dropped)
-        self._taker = _Taker(self)
-        replacing = asyncio.gather(self._taker.start(), _close(taker))
+        self._takers.discard(taker)
+        replacing = asyncio.gather(self._start_taker(), _close(taker))
         self._replacing.add(replacing)
         replacing.add_done_callback(self._replacing.discard)
 

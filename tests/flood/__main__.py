@@ -1,10 +1,11 @@
 """Measures how much a flood of one principal slows down another.
 
-    python -m tests.flood [--seconds 6]
+    python -m tests.flood [--seconds 6] [--only fair | unfair | throughput]
 
 A steady principal makes 20 recalls and 20 saves a second, first alone, then beside a flood that
 keeps 64 or 256 calls under way, or is refused by its rate limit; with turns, and without. Prints
-the 50th, 95th and 99th percentile, and the ratio to those alone. Takes two minutes.
+the 50th, 95th and 99th percentile, and the ratio to those alone. Then compares how many calls a
+flood that is alone gets answered with turns and without. Takes four minutes.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _REFUSED_ABOVE = 50.0
 _FLOODS = (64, 256)
 _WARM_SECONDS = 4.0
 """How long a flood lasts before the other is measured."""
+_ROUNDS = 4
 
 
 @contextmanager
@@ -103,21 +105,43 @@ class Table:
             )
 
 
-async def _beside(port: int, patterns: Any, clients: int, seconds: float) -> tuple[Any, str]:
-    command = ["-m", "tests.flood.client", str(port), str(clients), str(seconds + _WARM_SECONDS)]
+async def _flood(port: int, clients: int, seconds: float) -> tuple[float, float]:
+    """How many calls a second of a flood were answered, and refused."""
+    command = ["-m", "tests.flood.client", str(port), str(clients), str(seconds)]
     child = await asyncio.create_subprocess_exec(
         sys.executable, *command, stdout=asyncio.subprocess.PIPE
     )
     try:
-        await asyncio.sleep(_WARM_SECONDS)
-        times = await _steady(patterns, seconds)
-        out, _ = await asyncio.wait_for(child.communicate(), 90)
+        out, _ = await asyncio.wait_for(child.communicate(), seconds + 90)
     finally:
         if child.returncode is None:
             child.kill()
-    answered, refused = map(int, out.split())
-    per = seconds + _WARM_SECONDS
-    return times, f"flood: {answered / per:.0f}/s answered, {refused / per:.0f}/s refused"
+    answered, refused = (int(count) / seconds for count in out.split())
+    return answered, refused
+
+
+async def _beside(port: int, patterns: Any, clients: int, seconds: float) -> tuple[Any, str]:
+    async with asyncio.TaskGroup() as group:
+        flood = group.create_task(_flood(port, clients, seconds + _WARM_SECONDS))
+        await asyncio.sleep(_WARM_SECONDS)
+        times = await _steady(patterns, seconds)
+    answered, refused = flood.result()
+    return times, f"flood: {answered:.0f}/s answered, {refused:.0f}/s refused"
+
+
+async def _compare(seconds: float) -> None:
+    """The throughput of a principal that is alone, with turns relative to without."""
+    print("alone, answered with turns / without", flush=True)
+    with _server(0.0, "fair") as fair, _server(0.0, "unfair") as unfair:
+        for clients in (16, *_FLOODS):
+            ratios = []
+            for number in range(_ROUNDS):
+                rates = {}
+                for port in (fair, unfair) if number % 2 else (unfair, fair):
+                    rates[port], _ = await _flood(port, clients, seconds / 2)
+                ratios.append(rates[fair] / rates[unfair])
+                print(f"  {clients} calls: {rates[fair]:.0f}/s, {rates[unfair]:.0f}/s", flush=True)
+            print(f"  {clients} calls: x {statistics.median(ratios):.2f} (median)", flush=True)
 
 
 async def _measure(fair: str, seconds: float) -> None:
@@ -138,12 +162,15 @@ async def _measure(fair: str, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
-    parser.add_argument("--only", choices=("fair", "unfair"), help="leave out the other")
+    parser.add_argument("--only", choices=("fair", "unfair", "throughput"))
     options = parser.parse_args()
     for fair in ("unfair", "fair"):
         if options.only in (None, fair):
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(_measure(fair, options.seconds))
+    if options.only in (None, "throughput"):
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_compare(options.seconds))
 
 
 if __name__ == "__main__":

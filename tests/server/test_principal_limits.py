@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from lot_grpc.domain.access import ANONYMOUS, Credentials, Principal
 from lot_grpc.domain.errors import CredentialsRequiredError
 from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.server import refusals
+from lot_grpc.server.call import Call
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.rates import PrincipalLimits
 from tests.server.doubles import EVENTS, Patterns, Slow, get_pattern
@@ -52,6 +54,26 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def guards(clock: Clock | None = None, **limits: float) -> Guards:
     limited = PrincipalLimits(**limits)  # type: ignore[arg-type]
     return Guards(authenticator=Named(), principal_limits=limited, monotonic=clock or Clock())
+
+
+async def test_refused_calls_are_not_left_to_the_garbage_collector():
+    """Which would stop all other calls, for longer the more are refused."""
+
+    def kept() -> set[Call]:
+        return {one for one in gc.get_objects() if type(one) is Call}
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with wire(Patterns(), guards=guards(calls_per_second=1, burst=1)) as it:
+            await it.patterns.SavePattern(save(), **of("a"))
+            before = kept()
+            for _ in range(3):
+                refused = await failure(it.patterns.SavePattern(save(), **of("a")))
+                assert refused.reason == "RATE_LIMITED"
+            await until(lambda: kept() <= before)
+    finally:
+        gc.enable()
 
 
 async def test_a_call_over_the_rate_is_refused_before_its_request_is_read():

@@ -18,7 +18,8 @@ from lot_grpc import app
 from lot_grpc.bootstrap import Opened
 from lot_grpc.domain.errors import ServingEndedError
 from lot_grpc.pb.lot.v1 import pattern_service_pb2_grpc
-from lot_grpc.server.serving_loop import _Taker, watch_port
+from lot_grpc.server import serving_loop
+from lot_grpc.server.serving_loop import _Port, _Taker, watch_port
 from lot_grpc.services.build import Services
 from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.runtime import open_runtime
@@ -262,13 +263,29 @@ async def test_one_connection_too_many_is_closed_and_the_others_live():
         one_more.close()
 
 
+async def test_calls_are_accepted_several_at_once(monkeypatch):
+    """One after the other, each would wait for those of a flood that came before it."""
+    waiting: list[asyncio.Task[Any]] = []
+
+    class Counting(_Port):
+        def take(self) -> asyncio.Task[Any]:
+            waiting.append(super().take())
+            return waiting[-1]
+
+    monkeypatch.setattr(serving_loop, "_Port", Counting)
+    async with wire(Patterns()) as it:
+        for _ in range(3):
+            await until(lambda: sum(not one.done() for one in waiting) == 8)
+            assert await it.patterns.SavePattern(save())
+
+
 # --- the end of serving -------------------------------------------------------------------------
 
 
 async def test_what_ends_the_loop_is_told():
     async with wire(Patterns()) as it:
-        taker = it.server._server._server._taker
-        taker._make_request_call_future = lambda _: 1 / 0
+        for taker in it.server._server._server._takers:
+            taker._make_request_call_future = lambda _: 1 / 0
         assert await it.patterns.SavePattern(save())
         error = await asyncio.wait_for(asyncio.shield(it.server.failed), 10)
         assert "no longer accepts calls: ZeroDivisionError" in error.message
