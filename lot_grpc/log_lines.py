@@ -91,7 +91,7 @@ class AuditLosses:
             _log.warning("the audit log is written again")
         elif now - self._logged >= REPEATS_SECONDS:
             self._logged = now
-            _log.error("the audit log cannot be written; calls go on", lost=lost, why=why)
+            _log.error("the audit log cannot be written; calls continue", lost=lost, why=why)
 
 
 def _explained(error: object, *, bug: bool) -> tuple[str, dict[str, object]]:

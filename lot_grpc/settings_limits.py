@@ -10,7 +10,7 @@ from lot_grpc.settings_types import Group
 class PrincipalLimitSettings(Group):
     """How much one principal may call; 0 means no limit."""
 
-    env_prefix = "LOT_LIMIT_"
+    env_prefix = "LOT_PRINCIPAL_"
 
     calls_per_second: float = Field(default=0.0, ge=0, le=1e6, allow_inf_nan=False)
     burst: int = Field(default=0, ge=0, le=1_000_000)

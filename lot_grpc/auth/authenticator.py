@@ -65,7 +65,7 @@ class Authenticator:
             try:
                 await self._follow()
             except Exception as error:  # noqa: BLE001 - the next round tries again
-                _log.error("could not follow changes of keys", exc_info=error)
+                _log.error("could not reload keys", exc_info=error)
             await asyncio.sleep(LOOK_SECONDS)
 
     async def _follow(self) -> None:

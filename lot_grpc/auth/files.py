@@ -121,7 +121,7 @@ class WatchedFile(Generic[T]):
             if self._problem != (problem := str(error)):
                 self._problem = problem
                 _log.error(
-                    "a file cannot be used, the last good state stays",
+                    "cannot use a changed file; keeping the last good state",
                     what=self._what,
                     why=problem,
                 )
@@ -130,7 +130,7 @@ class WatchedFile(Generic[T]):
             RELOADS.add(self._metric, "ok")
             _log.info("read a changed file", what=self._what, path=str(self._path))
         elif self._problem:
-            _log.info("a file can be used again", what=self._what, path=str(self._path))
+            _log.info("can use the file again", what=self._what, path=str(self._path))
         self._problem = ""
         return changed
 

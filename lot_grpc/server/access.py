@@ -64,11 +64,15 @@ def authorization(method: Method, handler: Handler, around: Surroundings) -> Han
         if not request.namespace:
             request.namespace = principal.namespace
         namespace = call.namespace = request.namespace
-        everywhere = whole or bool(rule.server_if and getattr(request, rule.server_if))
+        everywhere = whole or bool(
+            rule.server_scope_field and getattr(request, rule.server_scope_field)
+        )
         authorize(method.name, rule, namespace, everywhere, principal)
         if method.streaming:
             call.authorize = partial(authorize, method.name, rule, namespace, everywhere)
-        for named in getattr(request, rule.also_reads) if rule.also_reads else ():
+        for named in (
+            getattr(request, rule.read_namespaces_field) if rule.read_namespaces_field else ()
+        ):
             if not principal.may_read(named):
                 raise NamespaceDeniedError(named)
         work_for(principal, namespace)

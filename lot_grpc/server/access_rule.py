@@ -15,8 +15,8 @@ class Rule(NamedTuple):
 
     role: Role
     scope: int
-    server_if: str
-    also_reads: str
+    server_scope_field: str
+    read_namespaces_field: str
 
     @classmethod
     def of(cls, descriptor: MethodDescriptor) -> Rule | None:
@@ -25,4 +25,9 @@ class Rule(NamedTuple):
         if not options.HasExtension(access_pb2.access):
             return None
         declared = options.Extensions[access_pb2.access]
-        return cls(Role(declared.role), declared.scope, declared.server_if, declared.also_reads)
+        return cls(
+            Role(declared.role),
+            declared.scope,
+            declared.server_scope_field,
+            declared.read_namespaces_field,
+        )

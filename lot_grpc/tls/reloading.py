@@ -106,7 +106,7 @@ class ReloadedCertificates:
         why = error.message if isinstance(error, CertificateError) else repr(error)
         if why != self._refused:
             self._refused = why
-            _log.error("cannot use the changed certificates, the last good ones go on", why=why)
+            _log.error("cannot use the changed certificates; keeping the previous ones", why=why)
 
     def _remind(self) -> None:
         """Log once a day that the certificate in use ends."""

@@ -73,8 +73,8 @@ def test_the_role_is_needed_in_the_namespace_of_the_request_unless_listed(name):
         scope = access_pb2.ACCESS_SCOPE_ANY
 
     assert rule_of(METHODS[name]).scope == scope
-    assert rule_of(METHODS[name]).server_if == SERVER_IF.get(name, "")
-    assert rule_of(METHODS[name]).also_reads == ALSO_READS.get(name, "")
+    assert rule_of(METHODS[name]).server_scope_field == SERVER_IF.get(name, "")
+    assert rule_of(METHODS[name]).read_namespaces_field == ALSO_READS.get(name, "")
 
 
 def below(message: Descriptor, path: str = "", depth: int = 6) -> Iterator[str]:
@@ -89,7 +89,10 @@ def below(message: Descriptor, path: str = "", depth: int = 6) -> Iterator[str]:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_field_that_names_namespaces_is_checked(name):
     fields = METHODS[name].input_type.fields_by_name
-    wide, further = rule_of(METHODS[name]).server_if, rule_of(METHODS[name]).also_reads
+    wide, further = (
+        rule_of(METHODS[name]).server_scope_field,
+        rule_of(METHODS[name]).read_namespaces_field,
+    )
 
     found = {
         field

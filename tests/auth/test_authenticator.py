@@ -342,7 +342,7 @@ async def test_it_follows_changes_by_itself_and_survives_a_bug(lab, text, monkey
             while len(lab.keys.keys) < 2:
                 await asyncio.sleep(0.005)
         following.cancel()
-    assert log[0]["event"] == "could not follow changes of keys"
+    assert log[0]["event"] == "could not reload keys"
 
 
 async def test_calls_go_on_while_the_file_changes(lab, text):

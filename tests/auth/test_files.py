@@ -185,7 +185,7 @@ def test_if_it_breaks_what_was_read_stays_and_is_said_only_once(path, how, at_on
         assert [watch.refresh() for _ in range(5)] == [False] * 5
     assert watch.value == before
     assert [one["log_level"] for one in log] == ["error"]
-    assert log[0]["event"] == "a file cannot be used, the last good state stays"
+    assert log[0]["event"] == "cannot use a changed file; keeping the last good state"
     assert str(path) in log[0]["why"]
     if path.is_dir():
         path.rmdir()
@@ -193,7 +193,7 @@ def test_if_it_breaks_what_was_read_stays_and_is_said_only_once(path, how, at_on
     rename_over(path, content)
     with structlog.testing.capture_logs() as log:
         assert not any(watch.refresh() for _ in range(3))
-    assert [one["event"] for one in log] == ["a file can be used again"]
+    assert [one["event"] for one in log] == ["can use the file again"]
     add_key(path, name="second")
     assert watch.refresh()
 

@@ -57,7 +57,7 @@ async def test_a_file_is_read_anew_when_it_changes(tmp_path, monkeypatch):
     path.write_bytes(b"{")
     with structlog.testing.capture_logs() as log:
         assert await found(source, "k2")
-    assert log[0]["event"] == "a file cannot be used, the last good state stays"
+    assert log[0]["event"] == "cannot use a changed file; keeping the last good state"
     assert len(await source.load()) == 1
     await source.close()
 

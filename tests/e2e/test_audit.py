@@ -47,7 +47,7 @@ def test_the_log_can_fail_and_come_back_while_calls_go_on(
     lost, after = records(log)
     assert (lost["event"], lost["records"]) == ("lost", 1)
     assert after["ids"] == {"subject": ["b"]}
-    assert "the audit log cannot be written; calls go on" in served.logged()
+    assert "the audit log cannot be written; calls continue" in served.logged()
     assert served.stop() == 0
 
 

@@ -91,12 +91,12 @@ def test_a_server_goes_on_with_what_it_read_and_does_not_start_without(serve, da
     server = serve(data, keys.settings)
     content = file.read_bytes()
     file.write_bytes(content[:50])
-    wait_for(lambda: "a file cannot be used, the last good state stays" in server.logged())
+    wait_for(lambda: "cannot use a changed file; keeping the last good state" in server.logged())
     assert saved(server, text) == ""
     file.write_bytes(content)
-    wait_for(lambda: "a file can be used again" in server.logged())
+    wait_for(lambda: "can use the file again" in server.logged())
     assert server.stop() == 0
-    assert server.logged().count("a file cannot be used") == 1
+    assert server.logged().count("cannot use a changed file") == 1
     file.chmod(0o644)
     for command in ("serve", "check"):
         ran = run(data, command, settings=keys.settings)

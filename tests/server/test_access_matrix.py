@@ -98,7 +98,7 @@ def expected(name: str, grants: tuple[str, ...], request: Any) -> str:
     rule = method_of(name).GetOptions().Extensions[access_pb2.access]
     needed = rule.role - 1
     if rule.scope == access_pb2.ACCESS_SCOPE_SERVER or (
-        rule.server_if and getattr(request, rule.server_if)
+        rule.server_scope_field and getattr(request, rule.server_scope_field)
     ):
         return "" if level(grants, "*") >= needed else "ROLE_REQUIRED"
     namespace = request.namespace or own(grants)
@@ -110,7 +110,7 @@ def expected(name: str, grants: tuple[str, ...], request: Any) -> str:
         return "NAMESPACE_DENIED"
     if level(grants, namespace) < needed:
         return "ROLE_REQUIRED"
-    further = getattr(request, rule.also_reads) if rule.also_reads else ()
+    further = getattr(request, rule.read_namespaces_field) if rule.read_namespaces_field else ()
     return "NAMESPACE_DENIED" if any(level(grants, one) < 0 for one in further) else ""
 
 
@@ -163,14 +163,14 @@ def requests_of(name: str) -> list[Any]:
     """The requests of one RPC: in the namespace, in another, in none; all that it can reach."""
     rule = method_of(name).GetOptions().Extensions[access_pb2.access]
     made = [example(name, namespace) for namespace in (HERE, ELSEWHERE, "team-c", "")]
-    if rule.server_if:
+    if rule.server_scope_field:
         for namespace in (HERE, ""):
             made.append(example(name, namespace))
-            setattr(made[-1], rule.server_if, True)
-    if rule.also_reads:
+            setattr(made[-1], rule.server_scope_field, True)
+    if rule.read_namespaces_field:
         for further in ([HERE], [ELSEWHERE], [HERE, ELSEWHERE]):
             made.append(example(name, HERE))
-            getattr(made[-1], rule.also_reads).extend(further)
+            getattr(made[-1], rule.read_namespaces_field).extend(further)
     return made
 
 

@@ -105,7 +105,7 @@ async def refused(lot: Lot, name: str) -> None:
         lot.patterns.RecordOutcome(pattern_ids=["p"], outcome=1),
         lot.patterns.DeletePattern(pattern_id="p"),
         lot.episodes.StartEpisode(episode={"task": "lost"}),
-        lot.memories.SetPreference(preference={"key": "k", "value": {"bool_value": True}}),
+        lot.memories.PutPreference(key="k", value={"bool_value": True}),
     ):
         failed = await failure(write)
         assert (failed.code, failed.reason) == ("UNAVAILABLE", "STORE_UNAVAILABLE")
@@ -139,10 +139,12 @@ async def test_a_data_folder_that_goes_away_takes_no_write_and_is_not_serving(tm
     """Moved and put back, then deleted: no write is acknowledged into nowhere."""
     folder, aside = tmp_path / "data", tmp_path / "aside"
     store = EdgeStore(folder, FixedClock(), min_free_bytes=0)
-    stopping = pytest.raises(StoreUnavailableError, match="is gone")  # it cannot flush
-    with stopping:
+    gone = False
+    with pytest.raises(StoreUnavailableError, match="is gone"):  # at the stop, it cannot flush
         async with watched(store) as (lot, seen, reports):
             await _goes_away(lot, seen, reports, folder, aside)
+            gone = True
+    assert gone
     assert not folder.exists(), "what was deleted is not made again by stopping"
 
 

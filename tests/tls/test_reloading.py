@@ -12,7 +12,7 @@ from lot_grpc.tls.certificates import CertificateError, CertificateFiles
 from lot_grpc.tls.reloading import ReloadedCertificates
 
 DAY = timedelta(days=1)
-BAD = "cannot use the changed certificates, the last good ones go on"
+BAD = "cannot use the changed certificates; keeping the previous ones"
 
 
 class Clock:

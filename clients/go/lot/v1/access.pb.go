@@ -142,12 +142,12 @@ type AccessRule struct {
 	// Where the caller needs the role.
 	Scope AccessScope `protobuf:"varint,2,opt,name=scope,proto3,enum=lot.v1.AccessScope" json:"scope,omitempty"`
 	// Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none.
-	ServerIf string `protobuf:"bytes,3,opt,name=server_if,json=serverIf,proto3" json:"server_if,omitempty"`
+	ServerScopeField string `protobuf:"bytes,3,opt,name=server_scope_field,json=serverScopeField,proto3" json:"server_scope_field,omitempty"`
 	// Name of a repeated string field of the request that lists further namespaces; the caller needs
 	// the role READER in each. Empty means none.
-	AlsoReads     string `protobuf:"bytes,4,opt,name=also_reads,json=alsoReads,proto3" json:"also_reads,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ReadNamespacesField string `protobuf:"bytes,4,opt,name=read_namespaces_field,json=readNamespacesField,proto3" json:"read_namespaces_field,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *AccessRule) Reset() {
@@ -194,16 +194,16 @@ func (x *AccessRule) GetScope() AccessScope {
 	return AccessScope_ACCESS_SCOPE_UNSPECIFIED
 }
 
-func (x *AccessRule) GetServerIf() string {
+func (x *AccessRule) GetServerScopeField() string {
 	if x != nil {
-		return x.ServerIf
+		return x.ServerScopeField
 	}
 	return ""
 }
 
-func (x *AccessRule) GetAlsoReads() string {
+func (x *AccessRule) GetReadNamespacesField() string {
 	if x != nil {
-		return x.AlsoReads
+		return x.ReadNamespacesField
 	}
 	return ""
 }
@@ -231,14 +231,13 @@ var File_lot_v1_access_proto protoreflect.FileDescriptor
 
 const file_lot_v1_access_proto_rawDesc = "" +
 	"\n" +
-	"\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"\x95\x01\n" +
+	"\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"\xbb\x01\n" +
 	"\n" +
 	"AccessRule\x12 \n" +
 	"\x04role\x18\x01 \x01(\x0e2\f.lot.v1.RoleR\x04role\x12)\n" +
-	"\x05scope\x18\x02 \x01(\x0e2\x13.lot.v1.AccessScopeR\x05scope\x12\x1b\n" +
-	"\tserver_if\x18\x03 \x01(\tR\bserverIf\x12\x1d\n" +
-	"\n" +
-	"also_reads\x18\x04 \x01(\tR\talsoReads*N\n" +
+	"\x05scope\x18\x02 \x01(\x0e2\x13.lot.v1.AccessScopeR\x05scope\x12,\n" +
+	"\x12server_scope_field\x18\x03 \x01(\tR\x10serverScopeField\x122\n" +
+	"\x15read_namespaces_field\x18\x04 \x01(\tR\x13readNamespacesField*N\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_READER\x10\x01\x12\x0f\n" +

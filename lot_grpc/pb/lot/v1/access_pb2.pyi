@@ -85,15 +85,15 @@ class AccessRule(_message.Message):
 
     ROLE_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
-    SERVER_IF_FIELD_NUMBER: _builtins.int
-    ALSO_READS_FIELD_NUMBER: _builtins.int
+    SERVER_SCOPE_FIELD_FIELD_NUMBER: _builtins.int
+    READ_NAMESPACES_FIELD_FIELD_NUMBER: _builtins.int
     role: Global___Role.ValueType
     """Role that the caller needs."""
     scope: Global___AccessScope.ValueType
     """Where the caller needs the role."""
-    server_if: _builtins.str
+    server_scope_field: _builtins.str
     """Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none."""
-    also_reads: _builtins.str
+    read_namespaces_field: _builtins.str
     """Name of a repeated string field of the request that lists further namespaces; the caller needs
     the role READER in each. Empty means none.
     """
@@ -102,12 +102,12 @@ class AccessRule(_message.Message):
         *,
         role: Global___Role.ValueType = ...,
         scope: Global___AccessScope.ValueType = ...,
-        server_if: _builtins.str = ...,
-        also_reads: _builtins.str = ...,
+        server_scope_field: _builtins.str = ...,
+        read_namespaces_field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["also_reads", b"also_reads", "role", b"role", "scope", b"scope", "server_if", b"server_if"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["read_namespaces_field", b"read_namespaces_field", "role", b"role", "scope", b"scope", "server_scope_field", b"server_scope_field"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

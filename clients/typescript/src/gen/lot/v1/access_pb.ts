@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/access.proto.
  */
 export const file_lot_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvYWNjZXNzLnByb3RvEgZsb3QudjEicwoKQWNjZXNzUnVsZRIaCgRyb2xlGAEgASgOMgwubG90LnYxLlJvbGUSIgoFc2NvcGUYAiABKA4yEy5sb3QudjEuQWNjZXNzU2NvcGUSEQoJc2VydmVyX2lmGAMgASgJEhIKCmFsc29fcmVhZHMYBCABKAkqTgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9SRUFERVIQARIPCgtST0xFX1dSSVRFUhACEg4KClJPTEVfQURNSU4QAypaCgtBY2Nlc3NTY29wZRIcChhBQ0NFU1NfU0NPUEVfVU5TUEVDSUZJRUQQABIXChNBQ0NFU1NfU0NPUEVfU0VSVkVSEAESFAoQQUNDRVNTX1NDT1BFX0FOWRACOkwKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNmUAyABKAsyEi5sb3QudjEuQWNjZXNzUnVsZVIGYWNjZXNzQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChNsb3QvdjEvYWNjZXNzLnByb3RvEgZsb3QudjEihwEKCkFjY2Vzc1J1bGUSGgoEcm9sZRgBIAEoDjIMLmxvdC52MS5Sb2xlEiIKBXNjb3BlGAIgASgOMhMubG90LnYxLkFjY2Vzc1Njb3BlEhoKEnNlcnZlcl9zY29wZV9maWVsZBgDIAEoCRIdChVyZWFkX25hbWVzcGFjZXNfZmllbGQYBCABKAkqTgoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9SRUFERVIQARIPCgtST0xFX1dSSVRFUhACEg4KClJPTEVfQURNSU4QAypaCgtBY2Nlc3NTY29wZRIcChhBQ0NFU1NfU0NPUEVfVU5TUEVDSUZJRUQQABIXChNBQ0NFU1NfU0NPUEVfU0VSVkVSEAESFAoQQUNDRVNTX1NDT1BFX0FOWRACOkwKBmFjY2VzcxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNmUAyABKAsyEi5sb3QudjEuQWNjZXNzUnVsZVIGYWNjZXNzQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * AccessRule is what a caller of an RPC needs when authentication is on. Otherwise the call is
@@ -38,17 +38,17 @@ export type AccessRule = Message<"lot.v1.AccessRule"> & {
   /**
    * Name of a bool field of the request; if it is true, the scope is SERVER. Empty means none.
    *
-   * @generated from field: string server_if = 3;
+   * @generated from field: string server_scope_field = 3;
    */
-  serverIf: string;
+  serverScopeField: string;
 
   /**
    * Name of a repeated string field of the request that lists further namespaces; the caller needs
    * the role READER in each. Empty means none.
    *
-   * @generated from field: string also_reads = 4;
+   * @generated from field: string read_namespaces_field = 4;
    */
-  alsoReads: string;
+  readNamespacesField: string;
 };
 
 /**

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"s\n\nAccessRule\x12\x1a\n\x04role\x18\x01 \x01(\x0e\x32\x0c.lot.v1.Role\x12\"\n\x05scope\x18\x02 \x01(\x0e\x32\x13.lot.v1.AccessScope\x12\x11\n\tserver_if\x18\x03 \x01(\t\x12\x12\n\nalso_reads\x18\x04 \x01(\t*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_READER\x10\x01\x12\x0f\n\x0bROLE_WRITER\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03*Z\n\x0b\x41\x63\x63\x65ssScope\x12\x1c\n\x18\x41\x43\x43\x45SS_SCOPE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x43\x43\x45SS_SCOPE_SERVER\x10\x01\x12\x14\n\x10\x41\x43\x43\x45SS_SCOPE_ANY\x10\x02:D\n\x06\x61\x63\x63\x65ss\x12\x1e.google.protobuf.MethodOptions\x18\xd9\x94\x03 \x01(\x0b\x32\x12.lot.v1.AccessRuleBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/access.proto\x12\x06lot.v1\x1a google/protobuf/descriptor.proto\"\x87\x01\n\nAccessRule\x12\x1a\n\x04role\x18\x01 \x01(\x0e\x32\x0c.lot.v1.Role\x12\"\n\x05scope\x18\x02 \x01(\x0e\x32\x13.lot.v1.AccessScope\x12\x1a\n\x12server_scope_field\x18\x03 \x01(\t\x12\x1d\n\x15read_namespaces_field\x18\x04 \x01(\t*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_READER\x10\x01\x12\x0f\n\x0bROLE_WRITER\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03*Z\n\x0b\x41\x63\x63\x65ssScope\x12\x1c\n\x18\x41\x43\x43\x45SS_SCOPE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x41\x43\x43\x45SS_SCOPE_SERVER\x10\x01\x12\x14\n\x10\x41\x43\x43\x45SS_SCOPE_ANY\x10\x02:D\n\x06\x61\x63\x63\x65ss\x12\x1e.google.protobuf.MethodOptions\x18\xd9\x94\x03 \x01(\x0b\x32\x12.lot.v1.AccessRuleBG\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,10 +33,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lot.v1.access_pb2', _global
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\rio.lotgrpc.v1P\001Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1'
-  _globals['_ROLE']._serialized_start=182
-  _globals['_ROLE']._serialized_end=260
-  _globals['_ACCESSSCOPE']._serialized_start=262
-  _globals['_ACCESSSCOPE']._serialized_end=352
-  _globals['_ACCESSRULE']._serialized_start=65
-  _globals['_ACCESSRULE']._serialized_end=180
+  _globals['_ROLE']._serialized_start=203
+  _globals['_ROLE']._serialized_end=281
+  _globals['_ACCESSSCOPE']._serialized_start=283
+  _globals['_ACCESSSCOPE']._serialized_end=373
+  _globals['_ACCESSRULE']._serialized_start=66
+  _globals['_ACCESSRULE']._serialized_end=201
 # @@protoc_insertion_point(module_scope)
