@@ -140,7 +140,8 @@ async def test_a_data_folder_that_goes_away_takes_no_write_and_is_not_serving(tm
     folder, aside = tmp_path / "data", tmp_path / "aside"
     store = EdgeStore(folder, FixedClock(), min_free_bytes=0)
     gone = False
-    with pytest.raises(StoreUnavailableError, match="is gone"):  # at the stop, it cannot flush
+    stopping = pytest.raises(StoreUnavailableError, match="is gone")  # it cannot flush
+    with stopping:
         async with watched(store) as (lot, seen, reports):
             await _goes_away(lot, seen, reports, folder, aside)
             gone = True
