@@ -10,10 +10,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from glob import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from lot_grpc.domain.errors import StartupError
 from lot_grpc.telemetry.metrics import AUDIT_LOST, AUDIT_RECORDS
@@ -156,17 +157,23 @@ class AuditOutput:
 def records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a log, the oldest first, with those of rotated files.
 
-    Lines that are not records, such as one that a full disk cut off, are skipped.
+    Lines that are not records, such as one that a full disk cut off, are skipped, and so is a
+    number that a killed rotation left out. A concurrent rotation changes nothing: all files are opened
+    first, the newest before those that it becomes.
     """
-    numbers = [0]
-    while _numbered(path, numbers[-1] + 1).exists():
-        numbers.append(numbers[-1] + 1)
-    for number in reversed(numbers):
-        with _numbered(path, number).open(encoding="utf-8", errors="replace") as lines:
+    rotated = path.parent.glob(f"{escape(path.name)}.*")
+    last = max((int(one.suffix[1:]) for one in rotated if one.suffix[1:].isdecimal()), default=0)
+    with ExitStack() as stack:
+        files: dict[int, TextIO] = {}
+        for number in range(last + 2):
+            with suppress(FileNotFoundError):
+                file = _numbered(path, number).open(encoding="utf-8", errors="replace")
+                files.setdefault(os.fstat(file.fileno()).st_ino, stack.enter_context(file))
+        for lines in reversed(files.values()):
             for line in lines:
-                with suppress(ValueError):
+                with suppress(ValueError, RecursionError):
                     record = json.loads(line)
-                    if isinstance(record, dict) and "time" in record:
+                    if isinstance(record, dict) and isinstance(record.get("time"), str):
                         yield record
 
 

@@ -122,6 +122,30 @@ def _full(file: int, data: bytes) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def test_a_rotation_that_was_killed_hides_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = opened(path, max_bytes=200, files=9)
+    for n in range(12):
+        log.write({"n": n})
+    log.close()
+    (tmp_path / "audit.log.1").rename(tmp_path / "audit.log.9")  # as when it died in between
+    assert sorted(numbers(path)) == list(range(12))
+
+
+def test_a_rotation_meanwhile_neither_hides_nor_doubles_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = opened(path, max_bytes=200, files=9)
+    for n in range(12):
+        log.write({"n": n})
+    read = records(path)
+    found = [next(read)["n"]]
+    for n in range(12, 24):
+        log.write({"n": n})
+    found += [one["n"] for one in read]
+    assert found[:12] == list(range(12))
+    assert found == list(range(len(found)))
+
+
 def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     path.write_bytes(b'\xff\n\n[1]\n{"n": 1}\n{"time": "x", "n": 2}\n')
