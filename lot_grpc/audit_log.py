@@ -158,8 +158,8 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a log, the oldest first, with those of rotated files.
 
     Lines that are not records, such as one that a full disk cut off, are skipped, and so is a
-    number that a killed rotation left out. A concurrent rotation changes nothing: all files are opened
-    first, the newest before those that it becomes.
+    number that a killed rotation left out. A concurrent rotation changes nothing: all files are
+    opened first, the newest before those that it becomes.
     """
     rotated = path.parent.glob(f"{escape(path.name)}.*")
     last = max((int(one.suffix[1:]) for one in rotated if one.suffix[1:].isdecimal()), default=0)

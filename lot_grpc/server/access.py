@@ -32,8 +32,8 @@ def authentication(method: Method, handler: Handler, around: Surroundings) -> Ha
         return handler
 
     async def authenticated(call: Call) -> Any:
-        credentials = credentials_of(call.context, certificates=certificates)
-        call.principal = await authenticator.authenticate(credentials)
+        call.credentials = credentials_of(call.context, certificates=certificates)
+        call.principal = await authenticator.authenticate(call.credentials)
         return await handler(call)
 
     return authenticated
@@ -128,9 +128,8 @@ async def recheck(streams: Callable[[], Iterable[Call]], guards: Guards) -> None
                 continue
             await asyncio.sleep(0)  # many streams must not block other calls
             try:
-                sent = credentials_of(call.context, certificates=guards.certificates)
                 async with asyncio.timeout(guards.recheck_seconds):
-                    found = await guards.authenticator.authenticate(sent)
+                    found = await guards.authenticator.authenticate(call.credentials)
                 if call.authorize is not None:
                     call.authorize(found)
             except Exception as error:  # noqa: BLE001 - fail closed

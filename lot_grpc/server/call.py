@@ -18,7 +18,7 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from lot_grpc.domain.access import ANONYMOUS, Principal
+from lot_grpc.domain.access import ANONYMOUS, Credentials, Principal
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.work import Work
 
@@ -71,6 +71,9 @@ class Method:
         return self.client_streaming or self.server_streaming
 
 
+_NONE = Credentials()
+
+
 class Interruptible(Protocol):
     """Something a servicer waits on that can be made to raise instead."""
 
@@ -90,6 +93,7 @@ class Call:
         "bytes_sent",
         "code",
         "context",
+        "credentials",
         "ending",
         "error",
         "first_request",
@@ -131,6 +135,8 @@ class Call:
         self.namespace = ""
         self.peer = ""
         """Address and port of the client."""
+        self.credentials = _NONE
+        """Read once: gRPC crashes if it is asked for them after the end of the call."""
         self.principal = ANONYMOUS
         self.authorize: Callable[[Principal], None] | None = None
         """Checks again that a principal may make it; raises if not. None: it was never checked."""
