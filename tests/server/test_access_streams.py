@@ -17,9 +17,10 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2, transfer_pb2
 from lot_grpc.server.guards import Guards
 from lot_grpc.services.reindex.reindexer import Reindexer
 from lot_grpc.services.transfer.exporter import Exporter
+from tests.server.doubles import Episodes, batch
 from tests.server.keys import Keys, metadata_of, principal
 from tests.server.service import Lot, serving
-from tests.server.wire import failure, until
+from tests.server.wire import failure, until, wire
 
 NS = "team-a"
 HEADER = transfer_pb2.ExportHeader(format_version=1)
@@ -185,3 +186,24 @@ async def test_the_first_message_of_a_stream_without_a_namespace_goes_to_the_pri
     await call.write(episode_service_pb2.RecordEventsRequest(episode_id="e"))
     assert (await call.read()).last_sequence == 1
     call.cancel()
+
+
+async def test_a_write_whose_caller_has_gone_is_checked_without_asking_grpc(keys):
+    """gRPC ends the process if it is asked about a call that is over."""
+    servicer = Episodes()
+    servicer.go.clear()
+    guards = Guards(authenticator=keys, recheck_seconds=0.02)
+    async with wire(None, servicer, guards=guards) as it:
+        request = batch(1)
+        request.namespace = NS
+        call = it.episodes.RecordEvents(metadata=metadata_of("k"))
+        await call.write(request)
+        await until(lambda: servicer.begun == [1])
+        call.cancel()
+        await until(lambda: call.done())
+        before = keys.asked
+        await until(lambda: keys.asked > before + 5)
+        assert it.server.calls_in_flight == 1
+        servicer.go.set()
+        await until(lambda: it.server.calls_in_flight == 0)
+    assert servicer.stored == [1]
