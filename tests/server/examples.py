@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from tests.server.service import SERVICES, Lot
@@ -221,7 +222,11 @@ def _list_setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any],
 
 def _map_setter(reach: Callable[[Any], Any], name: str) -> Callable[[Any, Any], None]:
     def put(message: Any, value: Any) -> None:
-        getattr(reach(message), name)["k"] = value
+        entries = getattr(reach(message), name)
+        if isinstance(value, Message):
+            entries["k"].CopyFrom(value)
+        else:
+            entries["k"] = value
 
     return put
 
