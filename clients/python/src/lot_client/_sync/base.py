@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
 
 def _open_channel(address: str, tls: Tls | None) -> grpc.Channel:
-    options = (*CHANNEL_OPTIONS, *proxy_options(address))
+    options: list[tuple[str, Any]] = [*CHANNEL_OPTIONS, *proxy_options(address)]
     if tls is None:
         return grpc.insecure_channel(address, options=options)
-    options = (*options, *tls.options())
-    return grpc.secure_channel(address, tls.credentials(), options=options)
+    return grpc.secure_channel(address, tls.credentials(), options=[*options, *tls.options()])
 
 
 class BaseClient:
@@ -55,7 +54,8 @@ class BaseClient:
 
         Args:
             address: host and port of the server.
-            namespace: tenant for calls that name none, stubs included; empty means `default`.
+            namespace: tenant for calls that name none, stubs included; empty means the caller's
+                own, which is `default` on a server without authentication.
             deadline: seconds for a call with all its retries, and for each step of a stream.
             retry: how calls are retried; None means the defaults.
             tls: how the connection is encrypted; None: not at all.
