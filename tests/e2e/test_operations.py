@@ -54,7 +54,7 @@ def test_a_backup_is_made_and_restored(serve: Serve, tmp_path):
     assert run(data, "seed", settings=there).code == 0
     assert run(data, "seed", "-n", "team-a", settings=there).code == 0
     restored = f"127.0.0.1:{free_port()}"
-    script = drill("The export, and its drill").replace(ELSEWHERE, restored)
+    script = drill("Exporting, and a restore drill").replace(ELSEWHERE, restored)
     done = shell(f"{script}\necho the last line", tmp_path, there)
     assert done.code == 0, done
     assert done.stdout.endswith("the last line\n")
@@ -68,7 +68,7 @@ def test_a_backup_is_made_and_restored(serve: Serve, tmp_path):
     assert re.search("^> +more ", failed.stdout, re.MULTILINE)
 
     assert served.stop() == 0
-    done = shell(drill("The copy"), tmp_path, {})
+    done = shell(drill("Copying the folder"), tmp_path, {})
     assert done.code == 0, done
     assert done.stdout.startswith("ready\n")
     assert serve(tmp_path / "copy").stop() == 0
