@@ -26,6 +26,7 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
+from lot_grpc.domain.rate_limits import PrincipalLimits
 from lot_grpc.log_lines import AuditLosses, Background, Calls
 from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
@@ -38,7 +39,6 @@ from lot_grpc.server.build import LotServer, Offered, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
-from lot_grpc.server.rates import PrincipalLimits
 from lot_grpc.server.servicers import build_servicers
 from lot_grpc.services.build import Services
 from lot_grpc.services.derived_data import rebuild_derived_data

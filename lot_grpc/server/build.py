@@ -21,6 +21,7 @@ import grpc.aio
 from google.protobuf.descriptor import ServiceDescriptor
 
 from lot_grpc.domain.errors import ServingEndedError, StartupError
+from lot_grpc.domain.rate_limits import RateLimiter
 from lot_grpc.server import health, layers, reflection
 from lot_grpc.server.access import authentication, recheck
 from lot_grpc.server.audit import audit
@@ -30,7 +31,6 @@ from lot_grpc.server.fair_queue import FairQueue
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.limits import Limits
-from lot_grpc.server.rates import Rates
 from lot_grpc.server.refusals import Refusals
 from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
@@ -196,11 +196,11 @@ def build_server(
     draining = draining or asyncio.Event()
     guards = guards or Guards()
     inflight = InFlight(limits, draining, guards.principal_limits)
-    rates = Rates(guards.principal_limits, guards.monotonic)
+    rate_limiter = RateLimiter(guards.principal_limits, guards.monotonic)
     gate = gate or ModelGate()
     fair_queue = FairQueue() if guards.fair and guards.authenticator is not None else None
     around = Surroundings(
-        limits, inflight, log, gate, guards, rates, Refusals(draining), fair_queue
+        limits, inflight, log, gate, guards, rate_limiter, Refusals(draining), fair_queue
     )
     failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
     server = CallServer(limits.channel_options(), partial(_fail, failed))

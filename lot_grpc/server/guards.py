@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from lot_grpc.domain.access import Credentials, Principal
+from lot_grpc.domain.rate_limits import UNLIMITED, PrincipalLimits
 from lot_grpc.redaction import SecretFinder
-from lot_grpc.server.rates import UNLIMITED, PrincipalLimits
 from lot_grpc.telemetry.spans import Tracer
 
 RECHECK_SECONDS: Final = 20.0

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from lot_grpc.domain.errors import OverloadedError, ShuttingDownError
+from lot_grpc.domain.rate_limits import UNLIMITED, PrincipalLimits, too_many_at_once
 from lot_grpc.server.call import Call
 from lot_grpc.server.incoming import Incoming
 from lot_grpc.server.limits import Limits
-from lot_grpc.server.rates import UNLIMITED, PrincipalLimits, too_many_at_once
 from lot_grpc.server.stream_bytes import StreamBytes
 from lot_grpc.telemetry.metrics import CALLS_IN_FLIGHT, STREAMS_OPEN
 

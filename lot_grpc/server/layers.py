@@ -134,12 +134,12 @@ def _overdue(context: Context) -> bool:
 
 def admission(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """Refuses calls over the limits, or during a drain, before anything is spent on them."""
-    inflight, rates, refusals = around.inflight, around.rates, around.refusals
+    inflight, rate_limiter, refusals = around.inflight, around.rate_limiter, around.refusals
 
     def enter(call: Call) -> None:
         inflight.enter(call)
         try:
-            rates.take(call.principal)
+            rate_limiter.take(call.principal)
         except BaseException:
             inflight.leave(call)
             raise
@@ -185,7 +185,7 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
     """Parses and checks a unary request at once, and streamed ones as the servicer reads them."""
     request_type = method.request_type
     if method.client_streaming:
-        arriving = around.inflight.bytes
+        arriving, rate_limiter = around.inflight.bytes, around.rate_limiter
 
         async def streaming(call: Call) -> Any:
             check = checker_of(request_type)
@@ -197,7 +197,7 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
                 call.messages_received += 1
                 return check(raw)
 
-            requests = Requests(call.context, counted, partial(around.rates.delay, call.principal))
+            requests = Requests(call.context, counted, partial(rate_limiter.delay, call.principal))
             call.request = call.reader = requests
             try:
                 return await handler(call)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lot_grpc.domain.rate_limits import RateLimiter
 from lot_grpc.server.call import Handler, Method
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.fair_queue import FairQueue
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.limits import Limits
-from lot_grpc.server.rates import Rates
 from lot_grpc.server.refusals import Refusals
 from lot_grpc.services.reindex.gate import ModelGate
 
@@ -26,7 +26,7 @@ class Surroundings:
     log: CallLog | None
     gate: ModelGate
     guards: Guards
-    rates: Rates
+    rate_limiter: RateLimiter
     refusals: Refusals
     fair_queue: FairQueue | None
 

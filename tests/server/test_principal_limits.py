@@ -13,11 +13,11 @@ import pytest
 
 from lot_grpc.domain.access import ANONYMOUS, Credentials, Principal
 from lot_grpc.domain.errors import CredentialsRequiredError
+from lot_grpc.domain.rate_limits import PrincipalLimits
 from lot_grpc.pb.lot.v1 import episode_service_pb2
 from lot_grpc.server import refusals
 from lot_grpc.server.call import Call
 from lot_grpc.server.guards import Guards
-from lot_grpc.server.rates import PrincipalLimits
 from tests.server.doubles import EVENTS, Patterns, Slow, get_pattern
 from tests.server.wire import failure, failure_of, save, until, wire
 

@@ -20,7 +20,7 @@ from lot_grpc.domain.errors import (
     QuotaExceededError,
     RateLimitedError,
 )
-from lot_grpc.server.rates import too_many_at_once
+from lot_grpc.domain.rate_limits import too_many_at_once
 from lot_grpc.server.status import to_status
 from lot_grpc.telemetry import metrics
 from lot_grpc.telemetry.instruments import Counter, Metric

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -59,12 +58,10 @@ class _Bucket:
     time: float
 
 
-class Rates:
-    """The calls per second of all principals."""
+class RateLimiter:
+    """Limits the calls per second of each principal, by a token bucket."""
 
-    def __init__(
-        self, limits: PrincipalLimits, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, limits: PrincipalLimits, monotonic: Callable[[], float]) -> None:
         """``monotonic`` is the time in seconds."""
         self.limits = limits
         self._now = monotonic

@@ -9,8 +9,8 @@ import pytest
 
 from lot_grpc.domain.access import ANONYMOUS, Principal
 from lot_grpc.domain.errors import RateLimitedError
+from lot_grpc.domain.rate_limits import UNLIMITED, PrincipalLimits, RateLimiter
 from lot_grpc.server import rates as module
-from lot_grpc.server.rates import UNLIMITED, PrincipalLimits, Rates
 
 
 @dataclass
@@ -28,14 +28,14 @@ def principal(name: str, **own: float) -> Principal:
 A, B = principal("a"), principal("b")
 
 
-def refused(rates: Rates, who: Principal) -> RateLimitedError:
+def refused(rates: RateLimiter, who: Principal) -> RateLimitedError:
     with pytest.raises(RateLimitedError) as caught:
         rates.take(who)
     return caught.value
 
 
 def test_without_a_limit_nothing_is_refused_or_remembered():
-    rates = Rates(UNLIMITED, Clock())
+    rates = RateLimiter(UNLIMITED, Clock())
     for _ in range(1000):
         rates.take(A)
         assert rates.delay(A) == 0
@@ -44,7 +44,7 @@ def test_without_a_limit_nothing_is_refused_or_remembered():
 
 def test_a_principal_is_refused_beyond_its_burst_and_told_the_true_wait():
     clock = Clock()
-    rates = Rates(PrincipalLimits(calls_per_second=4, burst=3), clock)
+    rates = RateLimiter(PrincipalLimits(calls_per_second=4, burst=3), clock)
     for _ in range(3):
         rates.take(A)
     error = refused(rates, A)
@@ -64,18 +64,18 @@ def test_a_principal_is_refused_beyond_its_burst_and_told_the_true_wait():
 
 @pytest.mark.parametrize(("rate", "burst"), [(4.0, 8), (0.1, 1), (0.6, 2)])
 def test_the_burst_is_of_two_seconds_and_at_least_one(rate: float, burst: int):
-    rates = Rates(PrincipalLimits(calls_per_second=rate), Clock())
+    rates = RateLimiter(PrincipalLimits(calls_per_second=rate), Clock())
     for _ in range(burst):
         rates.take(A)
     refused(rates, A)
 
 
 def test_a_principal_may_have_a_rate_of_its_own():
-    rates = Rates(PrincipalLimits(calls_per_second=100, burst=1), Clock())
+    rates = RateLimiter(PrincipalLimits(calls_per_second=100, burst=1), Clock())
     slow = principal("slow", calls_per_second=0.5)
     rates.take(slow)
     assert refused(rates, slow).retry_seconds == 2
-    without = Rates(UNLIMITED, Clock())
+    without = RateLimiter(UNLIMITED, Clock())
     without.take(slow)
     refused(without, slow)
     assert PrincipalLimits(concurrent_calls=9).at_once(A, streaming=False) == 9
@@ -86,7 +86,7 @@ def test_a_principal_may_have_a_rate_of_its_own():
 
 def test_messages_of_a_stream_wait_and_count_as_calls():
     clock = Clock()
-    rates = Rates(PrincipalLimits(calls_per_second=10, burst=2), clock)
+    rates = RateLimiter(PrincipalLimits(calls_per_second=10, burst=2), clock)
     assert [rates.delay(A) for _ in range(4)] == pytest.approx([0, 0, 0.1, 0.2])
     assert refused(rates, A).retry_seconds == pytest.approx(0.3)
     clock.seconds += 0.3
@@ -95,7 +95,7 @@ def test_messages_of_a_stream_wait_and_count_as_calls():
 
 def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing():
     clock = Clock()
-    rates = Rates(PrincipalLimits(calls_per_second=1, burst=2), clock)
+    rates = RateLimiter(PrincipalLimits(calls_per_second=1, burst=2), clock)
     rates.take(A)
     clock.seconds -= 50
     rates.take(A)
@@ -104,7 +104,7 @@ def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing():
 
 def test_over_any_time_no_more_than_the_rate_and_the_burst_pass():
     rng, clock = random.Random(3), Clock()
-    rates = Rates(PrincipalLimits(calls_per_second=5, burst=7), clock)
+    rates = RateLimiter(PrincipalLimits(calls_per_second=5, burst=7), clock)
     passed: list[float] = []
     waits: list[float] = []
     for _ in range(5000):
@@ -124,7 +124,7 @@ def test_over_any_time_no_more_than_the_rate_and_the_burst_pass():
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MOST_BUCKETS", 3)
-    rates = Rates(PrincipalLimits(calls_per_second=1, burst=1), Clock())
+    rates = RateLimiter(PrincipalLimits(calls_per_second=1, burst=1), Clock())
     for name in "abcdef":
         rates.take(principal(name))
     assert len(rates) == 3
@@ -132,6 +132,6 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_without_authentication_all_callers_are_one_principal():
-    rates = Rates(PrincipalLimits(calls_per_second=1, burst=1), Clock())
+    rates = RateLimiter(PrincipalLimits(calls_per_second=1, burst=1), Clock())
     rates.take(ANONYMOUS)
     refused(rates, ANONYMOUS)
