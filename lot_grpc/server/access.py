@@ -18,16 +18,16 @@ from lot_grpc.pb.lot.v1 import access_pb2
 from lot_grpc.server.access_rule import Rule
 from lot_grpc.server.call import Call, Context, Handler, Method
 from lot_grpc.server.guards import Guards
-from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.server.server_state import ServerState
 from lot_grpc.work import current_caller, work_for
 
 _AUTHORIZATION = "authorization"
 _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 
 
-def authentication(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def authentication(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Authenticates the caller, before anything is spent on the call."""
-    authenticator, certificates = around.guards.authenticator, around.guards.certificates
+    authenticator, certificates = state.guards.authenticator, state.guards.certificates
     if authenticator is None:
         return handler
 
@@ -49,13 +49,13 @@ def credentials_of(context: Context, *, certificates: bool) -> Credentials:
     return Credentials(tuple(texts), tuple([name.decode("utf-8", "replace") for name in names]))
 
 
-def authorization(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def authorization(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Sets the caller's own namespace if there is none, and refuses calls that it may not make.
 
     Only the grants decide: nothing shows whether a namespace exists.
     """
     rule = method.rule
-    if around.guards.authenticator is None or rule is None:
+    if state.guards.authenticator is None or rule is None:
         return handler
     whole = rule.scope == access_pb2.ACCESS_SCOPE_SERVER
 

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 
 from lot_grpc.server.call import Call, Handler, Method
 from lot_grpc.server.guards import AuditLog
-from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.server.server_state import ServerState
 
 MAX_IDS: Final = 100
 """How many ids a record names; ``more_ids`` counts the others."""
@@ -51,9 +51,9 @@ _REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 Reader: TypeAlias = Callable[[Any], Iterator[tuple[str, str]]]
 
 
-def audit(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def audit(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Records each call before its response is sent, or an abandoned write once it is done."""
-    log = around.guards.audit
+    log = state.guards.audit
     if log is None:
         return handler
     recorded = method.writes or log.reads or method.name in _ALWAYS
@@ -75,9 +75,9 @@ def audit(method: Method, handler: Handler, around: Surroundings) -> Handler:
     return audited
 
 
-def audit_open(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def audit_open(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Records the opening of a stream, once it is authorized."""
-    log = around.guards.audit
+    log = state.guards.audit
     if log is None or not method.streaming:
         return handler
 

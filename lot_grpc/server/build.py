@@ -32,9 +32,9 @@ from lot_grpc.server.guards import Guards
 from lot_grpc.server.inflight import InFlight
 from lot_grpc.server.limits import Limits
 from lot_grpc.server.refusals import Refusals
+from lot_grpc.server.server_state import Layer, ServerState
 from lot_grpc.server.servicer_handler import not_implemented, serve
 from lot_grpc.server.serving_loop import CallServer, watch_port
-from lot_grpc.server.surroundings import Layer, Surroundings
 from lot_grpc.services.reindex.gate import ModelGate
 
 _LAST_WORDS_SECONDS: Final = 1.0
@@ -72,8 +72,8 @@ class LotServer:
     def __init__(
         self,
         server: CallServer,
-        state: health.Health,
-        around: Surroundings,
+        health_service: health.Health,
+        state: ServerState,
         draining: asyncio.Event,
         failed: asyncio.Future[ServingEndedError],
     ) -> None:
@@ -82,9 +82,9 @@ class LotServer:
         self._watches: list[asyncio.Task[None]] = []
         self._ports: list[tuple[str, int]] = []
         self._server = server
-        self._health = state
-        self._inflight = around.inflight
-        self._guards = around.guards
+        self._health = health_service
+        self._inflight = state.inflight
+        self._guards = state.guards
         self._stopping: asyncio.Task[None] | None = None
 
     @property
@@ -199,15 +199,15 @@ def build_server(
     rate_limiter = RateLimiter(guards.principal_limits, guards.monotonic)
     gate = gate or ModelGate()
     fair_queue = FairQueue() if guards.fair and guards.authenticator is not None else None
-    around = Surroundings(
+    state = ServerState(
         limits, inflight, log, gate, guards, rate_limiter, Refusals(draining), fair_queue
     )
     failed: asyncio.Future[ServingEndedError] = asyncio.get_running_loop().create_future()
     server = CallServer(limits.channel_options(), partial(_fail, failed))
     for service, servicer in servicers.items():
-        _add(server, service.full_name, _handlers(service, servicer, around))
+        _add(server, service.full_name, _handlers(service, servicer, state))
     names = [service.full_name for service in servicers]
-    state = health.Health(names)
+    health_service = health.Health(names)
     offered = offered or Offered()
     if offered.health:
         # Apart from the rest: it answers under load and in a drain, and its callers, of whom nobody
@@ -215,17 +215,19 @@ def build_server(
         least = replace(limits, max_request_bytes=limits.max_message_bytes)
         apart = InFlight(least, asyncio.Event())
         apart.bytes = inflight.bytes  # of connections, which both may use
-        beside = replace(around, inflight=apart)
-        _add(server, health.NAME, _library_handlers(health.SERVICE, state, beside, _HEALTH))
+        beside = replace(state, inflight=apart)
+        _add(
+            server, health.NAME, _library_handlers(health.SERVICE, health_service, beside, _HEALTH)
+        )
         names.append(health.NAME)
     if offered.reflection:
         reflected = _library_handlers(
-            reflection.SERVICE, reflection.servicer(names), around, _REFLECTION
+            reflection.SERVICE, reflection.servicer(names), state, _REFLECTION
         )
         for name in reflection.NAMES:
             _add(server, name, reflected)
-    server.add_generic_rpc_handlers((_UnknownRpcs(around),))
-    return LotServer(server, state, around, draining, failed)
+    server.add_generic_rpc_handlers((_UnknownRpcs(state),))
+    return LotServer(server, health_service, state, draining, failed)
 
 
 def _fail(failed: asyncio.Future[ServingEndedError], cause: BaseException) -> None:
@@ -243,7 +245,7 @@ def _add(server: CallServer, name: str, handlers: dict[str, Any]) -> None:
 
 
 def _handlers(
-    service: ServiceDescriptor, servicer: object, around: Surroundings
+    service: ServiceDescriptor, servicer: object, state: ServerState
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     handlers = {}
     for descriptor in service.methods:
@@ -252,16 +254,16 @@ def _handlers(
         if behaviour is None:
             handler = not_implemented(method.name)
         else:
-            limits = around.limits
+            limits = state.limits
             handler = serve(method, behaviour, limits.max_message_bytes, limits.max_send_seconds)
-            handler = layers.compose(layers.INNER, method, handler, around)
-        handler = layers.compose(layers.OUTER, method, handler, around)
+            handler = layers.compose(layers.INNER, method, handler, state)
+        handler = layers.compose(layers.OUTER, method, handler, state)
         handlers[descriptor.name] = _rpc_handler(method, handler)
     return handlers
 
 
 def _library_handlers(
-    service: Any, servicer: object, around: Surroundings, boundary: tuple[Layer, ...]
+    service: Any, servicer: object, state: ServerState, boundary: tuple[Layer, ...]
 ) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
     """The handlers of a read-only servicer from a library."""
     handlers = {}
@@ -269,14 +271,14 @@ def _library_handlers(
         method = replace(Method.of(descriptor), writes=False)
         behaviour = _behaviour(servicer, descriptor.name)
         if behaviour is None:
-            handler = layers.compose(layers.OUTER, method, not_implemented(method.name), around)
+            handler = layers.compose(layers.OUTER, method, not_implemented(method.name), state)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         elif method.client_streaming:
             handler = serve(method, behaviour)
-            handler = layers.compose((*boundary, *_LIBRARY), method, handler, around)
+            handler = layers.compose((*boundary, *_LIBRARY), method, handler, state)
             handlers[descriptor.name] = _rpc_handler(method, handler)
         else:
-            handler = layers.compose((*boundary, *_LIBRARY), method, _messages(behaviour), around)
+            handler = layers.compose((*boundary, *_LIBRARY), method, _messages(behaviour), state)
             serializer = method.response_type.SerializeToString
             handlers[descriptor.name] = _rpc_handler(method, handler, serializer)
     return handlers
@@ -332,8 +334,8 @@ def _rpc_handler(
 class _UnknownRpcs(grpc.GenericRpcHandler):
     """Answers RPCs of ``lot.*`` that this version's contract does not know, with a reason."""
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
 
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
@@ -346,7 +348,7 @@ class _UnknownRpcs(grpc.GenericRpcHandler):
         name = ascii(path.rpartition(".")[2].replace("/", "."))[1:-1][:_MOST_NAME]
         method = Method.unknown(name)
         handler = not_implemented(name)
-        handler = layers.compose(layers.OUTER, method, handler, self._around)
+        handler = layers.compose(layers.OUTER, method, handler, self._state)
         return _rpc_handler(method, handler)
 
 

@@ -35,17 +35,17 @@ from lot_grpc.server.calllog import CallLog, write
 from lot_grpc.server.checking import checker_of
 from lot_grpc.server.observation import metering, tracing
 from lot_grpc.server.redaction import redaction
+from lot_grpc.server.server_state import Layer, ServerState
 from lot_grpc.server.status import DETAILS_KEY, TABLE, Status, internal_status, to_status
 from lot_grpc.server.streams import Requests
-from lot_grpc.server.surroundings import Layer, Surroundings
 from lot_grpc.work import begin_work
 
 # --- access log -----------------------------------------------------------------------------------
 
 
-def access_log(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def access_log(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Logs one line per call, whatever its outcome, without affecting it."""
-    log = around.log
+    log = state.log
     if log is None:
         return handler
 
@@ -62,7 +62,7 @@ def access_log(method: Method, handler: Handler, around: Surroundings) -> Handle
 # --- error boundary -------------------------------------------------------------------------------
 
 
-def error_boundary(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def error_boundary(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Turns any exception into a status with a reason; nothing else reaches the caller."""
 
     async def bounded(call: Call) -> Any:
@@ -132,9 +132,9 @@ def _overdue(context: Context) -> bool:
 # --- admission ------------------------------------------------------------------------------------
 
 
-def admission(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def admission(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Refuses calls over the limits, or during a drain, before anything is spent on them."""
-    inflight, rate_limiter, refusals = around.inflight, around.rate_limiter, around.refusals
+    inflight, rate_limiter, refusals = state.inflight, state.rate_limiter, state.refusals
 
     def enter(call: Call) -> None:
         inflight.enter(call)
@@ -162,17 +162,17 @@ def admission(method: Method, handler: Handler, around: Surroundings) -> Handler
 # --- requests -------------------------------------------------------------------------------------
 
 
-def single_request(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def single_request(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Reads the request of a unary call, within the memory limits for requests."""
     if method.client_streaming:
         return handler
-    incoming = around.inflight.incoming
+    incoming = state.inflight.incoming
 
     async def received(call: Call) -> Any:
         call.request = await incoming.receive(call.context, method.request_type)
         call.bytes_received = size = len(call.request)
         call.messages_received = 1
-        around.inflight.bytes.arrived(call.peer, size)
+        state.inflight.bytes.arrived(call.peer, size)
         try:
             return await handler(call)
         finally:
@@ -181,11 +181,11 @@ def single_request(method: Method, handler: Handler, around: Surroundings) -> Ha
     return received
 
 
-def checked_requests(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def checked_requests(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Parses and checks a unary request at once, and streamed ones as the servicer reads them."""
     request_type = method.request_type
     if method.client_streaming:
-        arriving, rate_limiter = around.inflight.bytes, around.rate_limiter
+        arriving, rate_limiter = state.inflight.bytes, state.rate_limiter
 
         async def streaming(call: Call) -> Any:
             check = checker_of(request_type)
@@ -220,9 +220,9 @@ def checked_requests(method: Method, handler: Handler, around: Surroundings) -> 
 # --- time -----------------------------------------------------------------------------------------
 
 
-def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def time_limit(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Ends a unary call that takes too long. Streams may stay open."""
-    seconds = around.limits.max_call_seconds
+    seconds = state.limits.max_call_seconds
     if method.streaming or not seconds:
         return handler
 
@@ -244,7 +244,7 @@ def time_limit(method: Method, handler: Handler, around: Surroundings) -> Handle
 # --- shield ---------------------------------------------------------------------------------------
 
 
-def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def shield(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Lets a write finish if its caller disconnects, its deadline passes or its time is up.
 
     A unary write runs to its end. A stream of writes finishes its current step and ends at the
@@ -256,7 +256,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
     """
     if not method.writes:
         return handler
-    seconds = around.limits.max_call_seconds
+    seconds = state.limits.max_call_seconds
     running: dict[tuple[str, bytes], Call] = {}
 
     def begun(call: Call) -> asyncio.Task[Any]:
@@ -284,7 +284,7 @@ def shield(method: Method, handler: Handler, around: Surroundings) -> Handler:
         except asyncio.CancelledError:
             if not work.done():
                 left = time.perf_counter()
-                work.add_done_callback(lambda _: _finished_late(around.log, call, work, left))
+                work.add_done_callback(lambda _: _finished_late(state.log, call, work, left))
                 call.abandoned = True  # its reader is closed by an outer layer
                 call.begun.waiting -= 1
                 if method.streaming and seconds:
@@ -308,9 +308,9 @@ def _finished_late(log: CallLog | None, call: Call, work: asyncio.Task[Any], lef
 # --- turns ----------------------------------------------------------------------------------------
 
 
-def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def fair_turns(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Lets the unary calls of several principals take turns. Streams are not held up."""
-    queue = around.fair_queue
+    queue = state.fair_queue
     if queue is None or method.streaming:
         return handler
 
@@ -327,7 +327,7 @@ def fair_turns(method: Method, handler: Handler, around: Surroundings) -> Handle
 # --- the model ------------------------------------------------------------------------------------
 
 
-def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def one_model(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Keeps the embedding model from being switched during a unary call.
 
     Streams that work with vectors pass the gate themselves, message by message.
@@ -336,7 +336,7 @@ def one_model(method: Method, handler: Handler, around: Surroundings) -> Handler
         return handler
 
     async def steady(call: Call) -> Any:
-        async with around.gate.together():
+        async with state.gate.together():
             return await handler(call)
 
     return steady
@@ -370,9 +370,9 @@ INNER: Final[tuple[Layer, ...]] = (
 
 
 def compose(
-    layers: tuple[Layer, ...], method: Method, handler: Handler, around: Surroundings
+    layers: tuple[Layer, ...], method: Method, handler: Handler, state: ServerState
 ) -> Handler:
     """``handler`` wrapped in ``layers``, the first outermost."""
     for layer in reversed(layers):
-        handler = layer(method, handler, around)
+        handler = layer(method, handler, state)
     return handler

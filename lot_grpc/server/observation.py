@@ -6,7 +6,7 @@ import time
 from typing import Any, Final
 
 from lot_grpc.server.call import Call, Handler, Method
-from lot_grpc.server.surroundings import Surroundings
+from lot_grpc.server.server_state import ServerState
 from lot_grpc.telemetry.conventions import MEMORY_OPERATIONS, full_method
 from lot_grpc.telemetry.instruments import Buckets, Count
 from lot_grpc.telemetry.metrics import (
@@ -29,9 +29,9 @@ _streams: set[Call] = set()
 """The open streams of this process, whose traffic is counted while they are open."""
 
 
-def metering(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def metering(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Counts and times calls."""
-    if not around.guards.metrics:
+    if not state.guards.metrics:
         return handler
     name = label(method)
     CALLS.of(name, "OK", "")  # so that the growth from the first call on is seen
@@ -90,9 +90,9 @@ def _count_traffic(call: Call) -> None:
     call.bytes_received = call.bytes_sent = call.messages_received = call.messages_sent = 0
 
 
-def tracing(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def tracing(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Makes a span of each call that is sampled; what it does adds spans and attributes."""
-    tracer = around.guards.tracer
+    tracer = state.guards.tracer
     if tracer is None:
         return handler
     name = OTHER if method.rule is None else full_method(method.name)

@@ -20,9 +20,9 @@ from lot_grpc.pb.buf.validate import validate_pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2, transfer_pb2
 from lot_grpc.redaction import SecretFinder
 from lot_grpc.server.call import Call, Handler, Method
+from lot_grpc.server.server_state import ServerState
 from lot_grpc.server.status import MAX_VIOLATIONS
 from lot_grpc.server.structural_checks import Path, member, render, subscript
-from lot_grpc.server.surroundings import Surroundings
 from lot_grpc.telemetry.metrics import REDACTIONS
 
 MOST_NOTICES: Final = 50
@@ -49,12 +49,12 @@ _IDENTIFIERS: Final = frozenset(
 )
 
 
-def redaction(method: Method, handler: Handler, around: Surroundings) -> Handler:
+def redaction(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Redacts the requests of writes, and of reads whose query is stored in a receipt.
 
     A request that is repeated is the same again: request ids and the joining of repeats come after.
     """
-    finder = around.guards.secrets
+    finder = state.guards.secrets
     if finder is None or not concerned(method):
         return handler
     imports = method.request_type is transfer_pb2.ImportRequest

@@ -18,7 +18,7 @@ from lot_grpc.services.reindex.gate import ModelGate
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ServerState:
     """The state that the layers of one server share."""
 
     limits: Limits
@@ -31,5 +31,5 @@ class Surroundings:
     fair_queue: FairQueue | None
 
 
-Layer: TypeAlias = Callable[[Method, Handler, Surroundings], Handler]
+Layer: TypeAlias = Callable[[Method, Handler, ServerState], Handler]
 """Wraps a handler. A layer that does not concern a method returns the handler unchanged."""
