@@ -35,7 +35,7 @@ from lot_grpc.reports import (
     Progress,
     Ready,
 )
-from lot_grpc.server.build import LotServer, Offered, build_server
+from lot_grpc.server.build import LotServer, StandardServices, build_server
 from lot_grpc.server.calllog import CallLog
 from lot_grpc.server.guards import Guards
 from lot_grpc.server.limits import Limits
@@ -184,7 +184,7 @@ def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> 
         log=log,
         gate=opened.services.runtime.gate,
         guards=guards,
-        offered=Offered(settings.server.health, settings.server.reflection),
+        standard_services=StandardServices(settings.server.health, settings.server.reflection),
     )
 
 

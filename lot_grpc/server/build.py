@@ -52,7 +52,7 @@ _REFLECTION: Final = (audit, layers.error_boundary, authentication)
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class StandardServices:
     """Which services of gRPC itself a server has."""
 
     health: bool = True
@@ -176,7 +176,7 @@ def build_server(
     draining: asyncio.Event | None = None,
     gate: ModelGate | None = None,
     guards: Guards | None = None,
-    offered: Offered | None = None,
+    standard_services: StandardServices | None = None,
 ) -> LotServer:
     """A server of ``servicers``, with health and reflection. Call it in the loop that will serve.
 
@@ -190,7 +190,7 @@ def build_server(
         draining: the event to set when the server begins to stop, for servicers created before it.
         gate: calls pass it together, so that the model is switched only while none is running.
         guards: what checks and observes the calls; None: nothing does.
-        offered: which of the two it has; None: both.
+        standard_services: which of the two it has; None: both.
     """
     limits = limits or Limits()
     draining = draining or asyncio.Event()
@@ -208,8 +208,8 @@ def build_server(
         _add(server, service.full_name, _handlers(service, servicer, state))
     names = [service.full_name for service in servicers]
     health_service = health.Health(names)
-    offered = offered or Offered()
-    if offered.health:
+    standard_services = standard_services or StandardServices()
+    if standard_services.health:
         # Apart from the rest: it answers under load and in a drain, and its callers, of whom nobody
         # knows who they are, take nothing from others.
         least = replace(limits, max_request_bytes=limits.max_message_bytes)
@@ -220,7 +220,7 @@ def build_server(
             server, health.NAME, _library_handlers(health.SERVICE, health_service, beside, _HEALTH)
         )
         names.append(health.NAME)
-    if offered.reflection:
+    if standard_services.reflection:
         reflected = _library_handlers(
             reflection.SERVICE, reflection.servicer(names), state, _REFLECTION
         )

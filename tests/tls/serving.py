@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2_grpc, pattern_service_pb2_grpc
-from lot_grpc.server.build import LotServer, Offered, build_server
+from lot_grpc.server.build import LotServer, StandardServices, build_server
 from lot_grpc.testing.certificates import Authority, Issued
 from lot_grpc.tls.certificates import CertificateFiles
 from lot_grpc.tls.reloading import ReloadedCertificates
@@ -39,14 +39,16 @@ class Secured:
 
 @asynccontextmanager
 async def secured(
-    authority: Authority, folder: Path, offered: Offered | None = None
+    authority: Authority, folder: Path, standard_services: StandardServices | None = None
 ) -> AsyncIterator[Secured]:
     """Serve with a certificate of ``authority`` in ``folder``, which clients need one of too."""
     certificate, key = issue(authority).write(folder, "server")
     ca = folder / "ca.pem"
     ca.write_bytes(authority.pem)
     certificates = ReloadedCertificates(CertificateFiles(certificate, key, ca))
-    server = build_server({PATTERNS: Patterns(), EPISODES: Episodes()}, offered=offered)
+    server = build_server(
+        {PATTERNS: Patterns(), EPISODES: Episodes()}, standard_services=standard_services
+    )
     asking = certificates.credentials(client_certificates=True)
     client_port = server.listen("127.0.0.1:0", asking)
     port = await server.start("127.0.0.1:0", certificates.credentials(client_certificates=False))

@@ -14,7 +14,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from lot_grpc.server.build import Offered
+from lot_grpc.server.build import StandardServices
 from tests.server.doubles import batch
 from tests.server.wire import save, wire
 from tests.tls.serving import (
@@ -164,9 +164,9 @@ async def test_health_and_reflection_have_their_own_switches(
     authority, tmp_path, health, reflection
 ):
     absent = grpc.StatusCode.UNIMPLEMENTED
-    offered = Offered(health=health, reflection=reflection)
+    standard_services = StandardServices(health=health, reflection=reflection)
     async with (
-        secured(authority, tmp_path, offered) as it,
+        secured(authority, tmp_path, standard_services) as it,
         channel(it.port, authority.pem) as through,
     ):
         status, services = await _offered(through)
