@@ -32,7 +32,7 @@ class Counters:
         self._store = store
         self._meter = meter
         self._counters: dict[str, Counter] = {}
-        self._doubts = 0
+        self._invalidations = 0
         """How often something happened that may have changed any namespace."""
         self._edits = 0
         """How often a policy was written."""
@@ -92,7 +92,7 @@ class Counters:
                 except QuotaExceededError:
                     raise
                 except BaseException:
-                    self.doubt(counters)
+                    self.invalidate(counters)
                     raise
         finally:
             for one in everyone.values():
@@ -107,16 +107,16 @@ class Counters:
             while counter.passing:
                 counter.passed.clear()
                 await counter.passed.wait()
-            doubts, began = self._doubts, time.monotonic()
+            invalidations, began = self._invalidations, time.monotonic()
             usage = await self._meter.count(self._store, namespace)
-            if doubts == self._doubts:
+            if invalidations == self._invalidations:
                 counter.count(usage, began)
                 return
 
-    def doubt(self, counters: Mapping[str, Counter] | None) -> None:
+    def invalidate(self, counters: Mapping[str, Counter] | None) -> None:
         """Let these namespaces be counted again before their usage is needed; None: all."""
         if counters is None:
-            self._doubts += 1  # also for those that are being counted
+            self._invalidations += 1  # also for those that are being counted
             counters = self._counters
         for one in counters.values():
             one.usage = None

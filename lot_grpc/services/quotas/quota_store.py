@@ -126,7 +126,7 @@ class QuotaStore(ForwardingStore):
             replaced = {one: expired[one] for one in inserted if one in expired}
             self._add(collection, counters, stored, replaced)
             if len(stored) < len(inserted):
-                self.counters.doubt(counters)
+                self.counters.invalidate(counters)
             return inserted
 
     async def put(self, collection: str, records: Sequence[Record]) -> None:
@@ -238,7 +238,7 @@ class QuotaStore(ForwardingStore):
                 for name, counter in counters.items():
                     counter.add(Usage() - self._growth(collection, name, gone, {}))
             elif deleted:
-                self.counters.doubt(counters if namespace is not None else None)
+                self.counters.invalidate(counters if namespace is not None else None)
             return deleted
 
     async def delete_expired(self, collection: str, *, limit: int) -> int:
