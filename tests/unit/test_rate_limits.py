@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from lot_grpc.domain import rate_limits as module
 from lot_grpc.domain.access import ANONYMOUS, Principal
 from lot_grpc.domain.errors import RateLimitedError
 from lot_grpc.domain.rate_limits import UNLIMITED, PrincipalLimits, RateLimiter
-from lot_grpc.server import rates as module
 
 
 @dataclass
