@@ -61,7 +61,6 @@ def audit(method: Method, handler: Handler, state: ServerState) -> Handler:
     async def audited(call: Call) -> Any:
         start = time.perf_counter()
         call.audited = recorded
-        call.peer = call.context.peer()  # now: reading it after the call has ended crashes
         result = None
         try:
             result = await handler(call)
@@ -106,7 +105,7 @@ def _late(log: AuditLog, call: Call, start: float, work: asyncio.Task[Any]) -> N
 def _record(call: Call, start: float, result: bytes | None) -> dict[str, object]:
     record = _named(call) | _ids(call, result or b"")
     if call.method.streaming:
-        record |= {"event": "end", "received": call.received, "sent": call.sent}
+        record |= {"event": "end", "received": call.messages_received, "sent": call.messages_sent}
     record |= {"code": call.code, "reason": call.reason, "why": call.why}
     record["duration_ms"] = round((time.perf_counter() - start) * 1000, 3)
     return {key: value for key, value in record.items() if value != ""}

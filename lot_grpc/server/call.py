@@ -107,9 +107,7 @@ class Call:
         "principal",
         "reader",
         "reason",
-        "received",
         "request",
-        "sent",
         "stopped",
         "task",
         "trace_id",
@@ -128,13 +126,11 @@ class Call:
         """None at first, then bytes, then a message; for request streams their iterator."""
         self.first_request: Any = None
         """The first request of a stream."""
-        self.received = self.sent = 0
-        """Messages of a stream so far."""
         self.audited = False
         """Whether the audit log records it, and not only if it is refused."""
         self.namespace = ""
-        self.peer = ""
-        """Address and port of the client."""
+        self.peer = context.peer()
+        """Address and port of the client. Read now: gRPC crashes if it is asked after the end."""
         self.credentials = _NONE
         """Read once: gRPC crashes if it is asked for them after the end of the call."""
         self.principal = ANONYMOUS
@@ -150,7 +146,7 @@ class Call:
         """Of the trace that the call belongs to, in hexadecimal; empty if it is not traced."""
         self.bytes_received = self.bytes_sent = 0
         self.messages_received = self.messages_sent = 0
-        """What a stream carried; it and the bytes since they were last counted."""
+        """So far. A single response is counted when it has been made, in bytes only."""
         self.error: BaseException | None = None
         """A failure on the server's side; the log shows its cause."""
         self.task: asyncio.Task[Any] | None = None

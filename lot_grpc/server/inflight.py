@@ -82,7 +82,6 @@ class InFlight:
         else:
             kind, calls = "calls are running", self._calls
             limit = self._limits.max_concurrent_calls
-        call.peer = call.context.peer()
         streaming, principal = call.method.streaming, call.principal
         most = self._principal_limits.at_once(principal, streaming=streaming)
         if most and self._of_principals[streaming, principal.id] >= most:

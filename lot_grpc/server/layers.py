@@ -192,7 +192,6 @@ def checked_requests(method: Method, handler: Handler, state: ServerState) -> Ha
 
             def counted(raw: bytes) -> Message:
                 arriving.arrived(call.peer, len(raw))
-                call.received += 1
                 call.bytes_received += len(raw)
                 call.messages_received += 1
                 return check(raw)

@@ -25,8 +25,8 @@ _FAULTS: Final = frozenset(
 )
 """Codes that are errors of a server by the conventions; others are its answers."""
 
-_streams: set[Call] = set()
-"""The open streams of this process, whose traffic is counted while they are open."""
+_streams: dict[Call, tuple[int, ...]] = {}
+"""The open streams of this process, with what was counted of their traffic so far."""
 
 
 def metering(method: Method, handler: Handler, state: ServerState) -> Handler:
@@ -45,6 +45,8 @@ def metering(method: Method, handler: Handler, state: ServerState) -> Handler:
 
     async def metered(call: Call) -> Any:
         begun = time.perf_counter()
+        if method.streaming:
+            _streams[call] = (0, 0, 0, 0)
         try:
             response = await handler(call)
             if response is not None:
@@ -55,19 +57,14 @@ def metering(method: Method, handler: Handler, state: ServerState) -> Handler:
             count, duration = endings.get((code, reason)) or ending(code, reason)
             count.value += 1
             duration.observe(time.perf_counter() - begun)
-            received.value += call.bytes_received
-            sent.value += call.bytes_sent
+            if method.streaming:
+                _count_traffic(call)
+                del _streams[call]
+            else:
+                received.value += call.bytes_received
+                sent.value += call.bytes_sent
 
-    async def metered_stream(call: Call) -> Any:
-        _streams.add(call)
-        try:
-            return await metered(call)
-        finally:
-            _streams.discard(call)
-            call.bytes_received = call.bytes_sent = 0  # counted with the call
-            _count_traffic(call)
-
-    return metered_stream if method.streaming else metered
+    return metered
 
 
 def count_open_streams() -> None:
@@ -83,11 +80,15 @@ def label(method: Method) -> str:
 
 def _count_traffic(call: Call) -> None:
     name = label(call.method)
-    REQUEST_BYTES.of(name).value += call.bytes_received
-    RESPONSE_BYTES.of(name).value += call.bytes_sent
-    STREAM_MESSAGES.of(name, "received").value += call.messages_received
-    STREAM_MESSAGES.of(name, "sent").value += call.messages_sent
-    call.bytes_received = call.bytes_sent = call.messages_received = call.messages_sent = 0
+    carried = (
+        (REQUEST_BYTES.of(name), call.bytes_received),
+        (RESPONSE_BYTES.of(name), call.bytes_sent),
+        (STREAM_MESSAGES.of(name, "received"), call.messages_received),
+        (STREAM_MESSAGES.of(name, "sent"), call.messages_sent),
+    )
+    for (series, total), counted in zip(carried, _streams[call], strict=True):
+        series.value += total - counted
+    _streams[call] = tuple(total for _, total in carried)
 
 
 def tracing(method: Method, handler: Handler, state: ServerState) -> Handler:

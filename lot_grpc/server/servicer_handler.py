@@ -98,7 +98,6 @@ def serve(
                     ) from None
                 except Exception as error:  # sending bytes only fails if the client is gone
                     raise asyncio.CancelledError from error
-                call.sent += 1
 
     return answers
 
