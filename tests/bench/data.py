@@ -20,6 +20,7 @@ from lot_grpc.domain.episode import EpisodeEvent
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome, OutcomeStats
 from lot_grpc.domain.pattern import Action, Pattern, PatternContent, search_text
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.lexical.bm25 import document_vector
 from lot_grpc.pb.lot.v1 import (
     episode_pb2,
@@ -38,7 +39,7 @@ from lot_grpc.services.records.counters import (
     outcomes_payload,
 )
 from lot_grpc.services.records.episodes import event_hash, event_records
-from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_record
+from lot_grpc.services.records.outcomes import outcome_record
 from lot_grpc.services.records.patterns import pattern_record
 
 NAMESPACE = "default"

@@ -32,6 +32,7 @@ from lot_grpc.domain.pattern import (
 )
 from lot_grpc.domain.query import Ranking
 from lot_grpc.domain.ranking import ScorePart
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.domain.retrieval import (
     Retrieval,
     RetrievalMethod,
@@ -40,7 +41,6 @@ from lot_grpc.domain.retrieval import (
 )
 from lot_grpc.domain.text_form import visible
 from lot_grpc.services.records.feedback import GivenFeedback
-from lot_grpc.services.records.outcomes import RecordedOutcome
 
 words = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=12)
 some_words = words.filter(visible)

@@ -17,10 +17,10 @@ from lot_grpc.domain.ids import (
     point_ids,
 )
 from lot_grpc.domain.pattern import Action, PatternContent
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.kernel.idempotency import IdempotencyKey
 from lot_grpc.services.records.episodes import episode_point, event_point
 from lot_grpc.services.records.memories import memory_point
-from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import claim_point, pattern_point
 from lot_grpc.services.records.retrievals import retrieval_point
 

@@ -18,6 +18,7 @@ from lot_grpc.domain.origin import OriginKind, ReviewState
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import CodeKind, PatternKind, PatternType, search_text
 from lot_grpc.domain.query import EpisodeFilter, MemoryFilter, PatternFilter
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.kernel.idempotency import IdempotencyKey, _payload
 from lot_grpc.ports import (
     AllOf,
@@ -61,11 +62,7 @@ from lot_grpc.services.records.memories import (
     memory_from_record,
     memory_record,
 )
-from lot_grpc.services.records.outcomes import (
-    RecordedOutcome,
-    outcome_from_record,
-    outcome_record,
-)
+from lot_grpc.services.records.outcomes import outcome_from_record, outcome_record
 from lot_grpc.services.records.patterns import (
     pattern_conditions,
     pattern_from_record,

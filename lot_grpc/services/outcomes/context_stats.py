@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from lot_grpc.domain.context_stats import MAX_CONTEXT_STATS, ContextStats
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.domain.retrieval import is_query_hash
 from lot_grpc.kernel.apply_once import NewChanges, apply_new
 from lot_grpc.kernel.compare_and_set import (
@@ -35,7 +36,6 @@ from lot_grpc.services.records.context_stats import (
     context_stats_record,
     merged_stats_record,
 )
-from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.runtime import Runtime
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lot_grpc.domain.outcomes import OutcomeStats
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.kernel.apply_once import NewChanges, Target, apply_new, apply_once
 from lot_grpc.kernel.compare_and_set import update_as_read
 from lot_grpc.kernel.groups import Groups
@@ -25,7 +26,7 @@ from lot_grpc.services.records.counters import (
     outcomes_from_payload,
     outcomes_payload,
 )
-from lot_grpc.services.records.outcomes import RecordedOutcome, outcome_from_record
+from lot_grpc.services.records.outcomes import outcome_from_record
 from lot_grpc.services.resource_spec import ResourceSpec
 
 _CALLS_AT_ONCE = 32

@@ -6,15 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lot_grpc.domain.outcomes import REACH
+from lot_grpc.domain.recorded_outcome import RecordedOutcome, outcome_point
 from lot_grpc.ports import Equals, Record, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
 from lot_grpc.services.records.context_stats import same_query
-from lot_grpc.services.records.outcomes import (
-    APPLIED,
-    RecordedOutcome,
-    outcome_from_record,
-    outcome_point,
-)
+from lot_grpc.services.records.outcomes import APPLIED, outcome_from_record
 from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.scanning import scan
 

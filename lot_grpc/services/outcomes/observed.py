@@ -6,7 +6,7 @@ from typing import Final
 
 from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.outcomes import Outcome
-from lot_grpc.services.records.outcomes import RecordedOutcome
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.telemetry.metrics import OUTCOMES, RECALLS_HELPED
 
 _REMEMBERED: Final = 10_000

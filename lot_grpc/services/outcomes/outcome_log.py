@@ -10,6 +10,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.errors import OutcomeCorrectedError, OutcomeNotFoundError
 from lot_grpc.domain.ids import ResourceRef, new_id
 from lot_grpc.domain.outcomes import Correction, Outcome
+from lot_grpc.domain.recorded_outcome import RecordedOutcome, correction_point
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
 from lot_grpc.ports import Equals, Record
@@ -17,11 +18,7 @@ from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.outcomes import CountedResources, Recorded
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_page
 from lot_grpc.services.records.collections import OUTCOMES
-from lot_grpc.services.records.outcomes import (
-    RecordedOutcome,
-    correction_point,
-    outcome_from_record,
-)
+from lot_grpc.services.records.outcomes import outcome_from_record
 from lot_grpc.services.records.resource_refs import RESOURCE
 from lot_grpc.services.runtime import Runtime
 

@@ -14,6 +14,7 @@ from lot_grpc.domain.ids import ResourceRef, new_id
 from lot_grpc.domain.memory import Memory
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import Pattern
+from lot_grpc.domain.recorded_outcome import RecordedOutcome, learns_by_query
 from lot_grpc.domain.request_hash import request_hash
 from lot_grpc.domain.retrieval import Retrieval
 from lot_grpc.kernel.idempotency import CREATE_TIMES, IdempotencyKey, create_times
@@ -21,10 +22,6 @@ from lot_grpc.ports import Record
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.outcomes.query_vectors import QueryVectors
-from lot_grpc.services.records.outcomes import (
-    RecordedOutcome,
-    learns_by_query,
-)
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.telemetry.spans import annotate
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.kernel.intents import Journal, Mark
 from lot_grpc.ports import IdIn, Record, VectorStore
 from lot_grpc.services.records.collections import OUTCOMES, SORT_KEY
-from lot_grpc.services.records.outcomes import APPLIED, RecordedOutcome, outcome_record
+from lot_grpc.services.records.outcomes import APPLIED, outcome_record
 from lot_grpc.services.time_source import TimeSource
 
 

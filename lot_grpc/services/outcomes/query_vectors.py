@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.domain.retrieval import Retrieval, is_query_hash, query_hash
-from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.reindex.current_model import CurrentModel
 from lot_grpc.services.retrievals.retrievals import Retrievals
 

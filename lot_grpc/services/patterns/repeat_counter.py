@@ -13,6 +13,7 @@ from lot_grpc.domain.change import ResourceKind
 from lot_grpc.domain.ids import ResourceRef
 from lot_grpc.domain.outcomes import Outcome
 from lot_grpc.domain.pattern import dedupe_hash, different_fields, search_text
+from lot_grpc.domain.recorded_outcome import RecordedOutcome
 from lot_grpc.kernel.compare_and_set import ConflictError, compare_and_set
 from lot_grpc.kernel.idempotency import CREATE_TIME
 from lot_grpc.ports import Record, VectorStore
@@ -20,7 +21,6 @@ from lot_grpc.services.outcomes.counting import OutcomeCounter
 from lot_grpc.services.patterns.drafts import Saved, SaveWork
 from lot_grpc.services.patterns.nearest import Nearest
 from lot_grpc.services.records.collections import PATTERNS
-from lot_grpc.services.records.outcomes import RecordedOutcome
 from lot_grpc.services.records.patterns import pattern_from_record, pattern_point
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.unique_content import UniqueContentIndex
