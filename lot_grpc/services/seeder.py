@@ -20,7 +20,6 @@ from lot_grpc.ports import Record, Vector
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.records.origin import origin_of, review_payload
 from lot_grpc.services.resource_spec import ResourceSpec, SeedRule
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 
 _AT_ONCE: Final = 256
@@ -76,7 +75,7 @@ class KnowledgeSeeder:
         self._time = runtime.time
         self._tombstones = runtime.tombstones
         self._resources = resources
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
         packs = runtime.settings.packs
         self._packs = {pack.name: pack for pack in (built_in_packs() if packs is None else packs)}
 

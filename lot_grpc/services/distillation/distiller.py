@@ -109,12 +109,13 @@ class Distiller:
         store: VectorStore,
         indexer: Indexer,
         time_source: TimeSource,
+        policies: Policies,
         defaults: DistillDefaults | None = None,
     ) -> None:
         self._store = store
         self._time = time_source
         self._heads = Heads(store, indexer, time_source)
-        self._policies = Policies(store, time_source)
+        self._policies = policies
         self._defaults = defaults or DistillDefaults()
 
     async def distil(self, namespace: str, request: DistillRequest) -> Distilled:

@@ -13,6 +13,6 @@ class DistillationModule:
 
     def __init__(self, runtime: Runtime) -> None:
         store, time, learning = runtime.store, runtime.time, runtime.settings.learning
-        self.distiller = Distiller(store, runtime.indexer, time, learning.distill)
+        self.distiller = Distiller(store, runtime.indexer, time, runtime.policies, learning.distill)
         self.schedule = DistillSchedule(store, time, self.distiller, learning.interval)
         self.maintenance = Maintenance(sweeps={"distillation": self.schedule.sweep})

@@ -46,7 +46,6 @@ from lot_grpc.services.records.error_solutions import (
     error_solution_record,
 )
 from lot_grpc.services.records.patterns import preserved_in_edits
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.scanning import scan
 
@@ -56,7 +55,7 @@ class ErrorSolutions(Resources[ErrorSolution, ErrorSolutionFilter]):
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__(ERROR_SOLUTION, runtime)
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
 
     # --- saving -------------------------------------------------------------------------------
 

@@ -21,8 +21,7 @@ from lot_grpc.domain.outcomes import OutcomeStats
 from lot_grpc.domain.pattern import Pattern, PatternContent, search_text
 from lot_grpc.domain.sameness import same_content
 from lot_grpc.kernel.compare_and_set import ConflictError, as_read, compare_and_set
-from lot_grpc.ports import Record, VectorStore
-from lot_grpc.services.indexer import Indexer
+from lot_grpc.ports import Record
 from lot_grpc.services.outcomes.logs import forget_older_logs
 from lot_grpc.services.patterns.lineage import PatternLineage
 from lot_grpc.services.patterns.spec import PATTERN
@@ -36,8 +35,7 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.retention.policies import Policies
-from lot_grpc.services.time_source import TimeSource
+from lot_grpc.services.runtime import Runtime
 
 _WRITTEN: Final = (
     "task", "actions", "language", "category", "task_type", "task_type_pattern", "complexity",
@@ -62,12 +60,12 @@ class _Plan:
 class LearnedPatterns:
     """Stores learned patterns."""
 
-    def __init__(self, store: VectorStore, indexer: Indexer, time_source: TimeSource) -> None:
-        self._store = store
-        self._indexer = indexer
-        self._time = time_source
-        self._lineage = PatternLineage(store, time_source)
-        self._policies = Policies(store, time_source)
+    def __init__(self, runtime: Runtime) -> None:
+        self._store = runtime.store
+        self._indexer = runtime.indexer
+        self._time = runtime.time
+        self._lineage = PatternLineage(runtime.store, runtime.time)
+        self._policies = runtime.policies
 
     async def find(self, namespace: str, pattern_id: str) -> Pattern | None:
         """The pattern with an id; None if it does not exist."""

@@ -26,7 +26,7 @@ class ExtractionModule:
         log: EventLog,
     ) -> None:
         store, time, reader = runtime.store, runtime.time, DigestReader(log)
-        learned = LearnedPatterns(store, runtime.indexer, time)
+        learned = LearnedPatterns(runtime)
         self.patterns = PatternExtraction(EvidenceCollector(store, reader), learned)
         self.episodes = EpisodeExtraction(
             runtime, patterns.writer, patterns.patterns, error_solutions, reader, self.patterns

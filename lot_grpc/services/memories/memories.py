@@ -40,7 +40,6 @@ from lot_grpc.services.records.memories import (
     memory_record,
     preserved_in_edits,
 )
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 
 _SEEN = ("revision", INDEXING, STATS_REVISION)
@@ -54,7 +53,7 @@ class Memories(SupersedingResources[Memory, MemoryFilter]):
     ) -> None:
         super().__init__(MEMORY, runtime, lineage)
         self._indexing = indexing
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
         self._conflicts = ConflictFinder(runtime)
         self._creator = MemoryCreator(runtime, indexing, lineage, self._conflicts)
 

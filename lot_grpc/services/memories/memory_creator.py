@@ -51,7 +51,6 @@ from lot_grpc.services.records.memories import (
     memory_point,
     memory_record,
 )
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 
@@ -98,7 +97,7 @@ class MemoryCreator:
         self._indexer = runtime.indexer
         self._time = runtime.time
         self._create = runtime.create
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
         self._never_used = KnownEmpty(runtime, OUTCOMES, MEMORY.kind)
 
     async def create_many(

@@ -42,7 +42,6 @@ from lot_grpc.services.records.patterns import (
     pattern_from_record,
     pattern_record,
 )
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.unique_content import UniqueContentIndex
@@ -66,7 +65,7 @@ class PatternWriter:
         self._tombstones = runtime.tombstones
         self._lineage = lineage
         self._repeats = repeats
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
 
     async def save(self, namespace: str, draft: PatternDraft) -> Saved:
         """Save one pattern."""

@@ -34,7 +34,6 @@ from lot_grpc.services.records.patterns import (
     pattern_record,
     preserved_in_edits,
 )
-from lot_grpc.services.retention.policies import Policies
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.transfer.rows import Row
@@ -92,7 +91,7 @@ class Patterns(SupersedingResources[Pattern, PatternFilter]):
     ) -> None:
         super().__init__(PATTERN, runtime, lineage)
         self._content_index = content_index
-        self._policies = Policies(runtime.store, runtime.time)
+        self._policies = runtime.policies
 
     # --- editing ------------------------------------------------------------------------------
 
