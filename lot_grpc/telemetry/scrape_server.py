@@ -16,6 +16,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
+import h11
 import structlog
 
 from lot_grpc.domain.errors import StartupError
@@ -25,6 +26,8 @@ from lot_grpc.telemetry.metrics import LOOP_DELAY
 _log = structlog.get_logger()
 
 _REQUEST_BYTES: Final = 8192
+_MOST_UNREAD: Final = 32
+"""Reads of what follows a request, such as a body or more requests, which are not answered."""
 _SECONDS: Final = 5.0
 """How long a connection may last."""
 _CONNECTIONS: Final = 64
@@ -33,7 +36,7 @@ _REFRESH_SECONDS: Final = 2.0
 """How long the event loop of the calls may take for the gauges; then the last ones are sent."""
 _JOIN_SECONDS: Final = 2.0
 
-_PATH: Final = "/metrics"
+_PATH: Final = b"/metrics"
 
 
 class ScrapeServer:
@@ -115,30 +118,31 @@ class ScrapeServer:
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_REQUEST_BYTES)
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            writer.write(await self._answer(head.decode("latin-1")))
-        except asyncio.LimitOverrunError:
-            writer.write(_response(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE))
-        await writer.drain()
-        writer.close()
-        await writer.wait_closed()
+            while (request := http.next_event()) is h11.NEED_DATA:
+                http.receive_data(await reader.read(_REQUEST_BYTES))
+            if not isinstance(request, h11.Request):
+                return  # it was closed
+            head, body, end = await self._answer(request)
+            response = [head, end] if request.method == b"HEAD" else [head, body, end]
+        except h11.RemoteProtocolError as error:
+            response = _response(error.error_status_hint)
+        writer.writelines(http.send(part) or b"" for part in response)
+        writer.write_eof()
+        # Closed before all is read, the connection is reset, and the response may be lost.
+        for _ in range(_MOST_UNREAD):
+            if not await reader.read(_REQUEST_BYTES):
+                break
 
-    async def _answer(self, head: str) -> bytes:
-        request, *fields = head.split("\r\n")
-        method, _, rest = request.partition(" ")
-        target, _, version = rest.rpartition(" ")
-        if not version.startswith("HTTP/1."):
-            return _response(HTTPStatus.BAD_REQUEST)
-        if method not in ("GET", "HEAD"):
+    async def _answer(self, request: h11.Request) -> list[h11.Event]:
+        if request.method not in (b"GET", b"HEAD"):
             return _response(HTTPStatus.METHOD_NOT_ALLOWED)
-        if target.partition("?")[0] != _PATH:
-            return _response(HTTPStatus.NOT_FOUND, f"The metrics are at {_PATH}.\n".encode())
-        named = (field.partition(":") for field in fields)
-        accept = ",".join(value for name, _, value in named if name.strip().lower() == "accept")
+        if request.target.partition(b"?")[0] != _PATH:
+            return _response(HTTPStatus.NOT_FOUND, b"The metrics are at %s.\n" % _PATH)
+        accept = b",".join(value for name, value in request.headers if name == b"accept")
         await self._refreshed()
-        body, content_type = self._exposition.render(accept)
-        return _response(HTTPStatus.OK, body, content_type, send=method == "GET")
+        return _response(HTTPStatus.OK, *self._exposition.render(accept.decode("latin-1")))
 
     async def _refreshed(self) -> None:
         """Set the gauges in the loop of the calls; if it is busy or closed, they stay."""
@@ -163,14 +167,8 @@ class ScrapeServer:
             _log.warning("some metrics could not be read", exc_info=error)
 
 
-def _response(
-    status: HTTPStatus, body: bytes = b"", content_type: str = "text/plain", *, send: bool = True
-) -> bytes:
-    lines = (
-        f"HTTP/1.1 {status.value} {status.phrase}",
-        f"Content-Type: {content_type}",
-        f"Content-Length: {len(body)}",
-        "Connection: close",
-        "\r\n",
-    )
-    return "\r\n".join(lines).encode() + (body if send else b"")
+def _response(status: int, body: bytes = b"", content_type: str = "text/plain") -> list[h11.Event]:
+    fields = {"Content-Type": content_type, "Content-Length": f"{len(body)}", "Connection": "close"}
+    reason = HTTPStatus(status).phrase
+    head = h11.Response(status_code=status, headers=list(fields.items()), reason=reason)
+    return [head, h11.Data(data=body), h11.EndOfMessage()]
