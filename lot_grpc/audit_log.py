@@ -35,7 +35,8 @@ class AuditFile:
     """Appends to a file, which it creates with mode 0600 if there is none.
 
     At ``max_bytes`` the file is renamed to ``NAME.1``, and earlier ones to the next number; at most
-    ``files`` of them are kept. If something else renamed or removed the file, a new one is created.
+    ``files`` of them are kept. If something else renamed or removed the file, a new one is
+    created. Several processes may append, but only one may rotate.
 
     If it cannot be written, calls continue, ``report`` is called, and the number of lost records is
     the first line once it can be written again.
@@ -106,9 +107,10 @@ class AuditFile:
             raise OSError(0, "the disk is full")
 
     def _make_ready(self) -> None:
-        """Open the file again if it is another one now; rotate it if it is full."""
+        """Open the file again if it is another one now, or was written to; rotate it if full."""
         try:
-            same = self._opened >= 0 and os.stat(self._path).st_ino == self._inode  # noqa: PTH116
+            found = os.stat(self._path)  # noqa: PTH116
+            same = self._opened >= 0 and (found.st_ino, found.st_size) == (self._inode, self._size)
         except FileNotFoundError:
             same = False
         if not same:
@@ -122,11 +124,11 @@ class AuditFile:
 
     def _open(self) -> None:
         self.close()
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._opened = os.open(self._path, flags, 0o600)
         found = os.fstat(self._opened)
         self._inode, self._size = found.st_ino, found.st_size
-        self._torn = bool(self._size) and not _ends_a_line(self._path, self._size)
+        self._torn = bool(self._size) and os.pread(self._opened, 1, self._size - 1) != b"\n"
 
 
 class AuditOutput:
@@ -183,9 +185,3 @@ def _line(record: Mapping[str, object]) -> str:
 
 def _numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}") if number else path
-
-
-def _ends_a_line(path: Path, size: int) -> bool:
-    with path.open("rb") as file:
-        file.seek(size - 1)
-        return file.read(1) == b"\n"

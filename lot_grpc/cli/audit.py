@@ -27,7 +27,7 @@ def audit(
     ),
     before: Timestamp | None = time_option("--before", "Recorded before this time."),
     principal: str = Option("", "--principal", help="Only calls of this principal: ID or name."),
-    method: str = Option("", "--method", help="Only this RPC, such as DeleteMemory."),
+    method: str = Option("", "--method", help="Only this RPC or command, such as DeleteMemory."),
     namespace: str = Option("", "--namespace", "-n", help="Only this namespace."),
     record_id: str = Option("", "--id", help="Only the record, or the call, with this ID."),
     outcome: str = Option(

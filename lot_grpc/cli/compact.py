@@ -7,6 +7,7 @@ import json
 
 import typer
 
+from lot_grpc.cli.audited import audited
 from lot_grpc.cli.options import Config, Json
 from lot_grpc.cli.progress import ProgressDisplay
 from lot_grpc.cli.start import begin
@@ -21,7 +22,7 @@ def compact(*, config: Config = None, as_json: Json = False) -> None:
     from lot_grpc import app
     from lot_grpc.settings import MIB
 
-    with ProgressDisplay() as progress:
+    with audited(settings.audit, "compact"), ProgressDisplay() as progress:
         report = app.compact(settings, progress)
     if as_json:
         typer.echo(json.dumps(dataclasses.asdict(report), indent=2))

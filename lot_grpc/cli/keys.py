@@ -6,22 +6,27 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from typer import Argument, Option
 
 from lot_grpc.auth.files import FileError
 from lot_grpc.auth.key_file import change_keys, read_keys, read_last_use
+from lot_grpc.cli.audited import audited
 from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.options import Config, Json, JsonLines, command
 from lot_grpc.cli.start import begin
 from lot_grpc.cli.tables import Column, print_table, screen
 from lot_grpc.cli.times import duration
-from lot_grpc.domain.api_key import ApiKey, Keys, find_key, new_key, replaced, revoked, rotated
+from lot_grpc.domain.api_key import KEY, ApiKey, Keys, find_key, new_key, replaced, revoked, rotated
 from lot_grpc.domain.errors import StartupError
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from lot_grpc.settings import Settings
+
+Made: TypeAlias = tuple[ApiKey, str]
+"""An entry, and the new key; empty if there is none."""
 
 keys = typer.Typer(
     help="Create, list, revoke and rotate API keys. A running server notices within seconds.",
@@ -106,7 +111,7 @@ def create(
     """Create a key and print it. It is shown only once: the key file holds its hash."""
     now = datetime.now(UTC)
 
-    def add(found: Keys) -> tuple[Keys, tuple[ApiKey, str]]:
+    def add(found: Keys) -> tuple[Keys, Made]:
         made, text = new_key(
             found,
             now,
@@ -121,14 +126,15 @@ def create(
         )
         return (*found, made), (made, text)
 
-    _show_new(*_changed(_file(config), add), now, as_json=as_json)
+    made, text = _changed(config, "create", name, add)
+    _show_new(made, text, now, as_json=as_json)
 
 
 @keys.command("list")
 @command
 def list_(*, config: Config = None, as_json: JsonLines = False) -> None:
     """List the keys with what they cover, their state and last use. Never shows a key itself."""
-    path = _file(config)
+    path = _file(begin(config))
     now = datetime.now(UTC)
     used = read_last_use(path)
     found = _read(path)
@@ -148,11 +154,11 @@ def revoke(*, name: Name, config: Config = None, as_json: Json = False) -> None:
     """Revoke a key for good. Its open streams end within a minute."""
     now = datetime.now(UTC)
 
-    def change(found: Keys) -> tuple[Keys, ApiKey]:
+    def change(found: Keys) -> tuple[Keys, Made]:
         made = revoked(find_key(found, name), now)
-        return replaced(found, made), made
+        return replaced(found, made), (made, "")
 
-    made = _changed(_file(config), change)
+    made, _ = _changed(config, "revoke", name, change)
     if as_json:
         typer.echo(json.dumps(_fields(made, now), indent=2))
     else:
@@ -180,19 +186,20 @@ def rotate(
     """Replace a key by a new one and print it. It is shown only once; what it covers stays."""
     now = datetime.now(UTC)
 
-    def change(found: Keys) -> tuple[Keys, tuple[ApiKey, str]]:
+    def change(found: Keys) -> tuple[Keys, Made]:
         key = find_key(found, name)
         made, text = rotated(key, now, _after(now, grace) or now, _after(now, expires))
         return replaced(found, made), (made, text)
 
-    _show_new(*_changed(_file(config), change), now, as_json=as_json)
+    made, text = _changed(config, "rotate", name, change)
+    _show_new(made, text, now, as_json=as_json)
 
 
 # --- the file -------------------------------------------------------------------------------------
 
 
-def _file(config: Path | None) -> Path:
-    path = begin(config).auth.keys
+def _file(settings: Settings) -> Path:
+    path = settings.auth.keys
     if path is None:
         from lot_grpc.settings_file import SettingsError
 
@@ -209,13 +216,23 @@ def _read(path: Path) -> Keys:
         raise StartupError(str(error)) from None
 
 
-def _changed(path: Path, change: Callable[[Keys], tuple[Keys, T]]) -> T:
-    try:
-        return change_keys(path, change)
-    except FileError as error:
-        raise StartupError(f"{error}; nothing was changed") from None
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+def _changed(
+    config: Path | None, command: str, name: str, change: Callable[[Keys], tuple[Keys, Made]]
+) -> Made:
+    """Change the key file, and record that."""
+    settings = begin(config)
+    path = _file(settings)
+    shown = KEY.sub("(a key)", name)  # in place of a name
+    with audited(settings.audit, f"keys {command}", ids={"key_name": [shown]}) as record:
+        try:
+            made, text = change_keys(path, change)
+        except FileError as error:
+            raise StartupError(f"{error}; nothing was changed") from None
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        record["ids"] = {"key_name": [made.name], "key_id": [made.id]}
+        record |= {"role": made.role, "namespaces": [*made.namespaces]}
+    return made, text
 
 
 def _after(now: datetime, expires: timedelta | None) -> datetime | None:

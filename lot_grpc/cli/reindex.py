@@ -10,6 +10,7 @@ import grpc
 import typer
 from typer import Argument, Option
 
+from lot_grpc.cli.audited import audited
 from lot_grpc.cli.calls import Caller
 from lot_grpc.cli.failures import print_note
 from lot_grpc.cli.options import Json
@@ -54,7 +55,7 @@ def reindex(
     if offline:
         from lot_grpc.offline_reindex import reindex_offline
 
-        with ProgressDisplay() as progress:
+        with audited(settings.audit, "reindex --offline"), ProgressDisplay() as progress:
             report = asyncio.run(reindex_offline(settings, progress))
         if as_json:
             typer.echo(json.dumps(dataclasses.asdict(report), indent=2))

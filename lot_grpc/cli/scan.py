@@ -98,12 +98,12 @@ def _found(redactor: Redactor, record: pb.ExportRecord) -> Iterator[Found]:
     from lot_grpc.server.redaction import secrets_in
     from lot_grpc.services.resources import REGISTRY
 
-    fields = secrets_in(redactor, record)
+    form = record.stored_form.fields
+    row = Record("", record.namespace, json.loads(form["row"].string_value))
+    fields = secrets_in(redactor, record, row.payload)
     if not fields:
         return
-    form = record.stored_form.fields
     collection = REGISTRY.exported[form["of"].string_value]
-    row = Record("", record.namespace, json.loads(form["row"].string_value))
     safe_id, _ = redactor.finder.redact(collection.name(row))
     for field, rules in fields:
         for rule, count in Counter(rules).items():

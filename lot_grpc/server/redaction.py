@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, Final
 
@@ -20,9 +20,11 @@ from lot_grpc.pb.buf.validate import validate_pb2
 from lot_grpc.pb.lot.v1 import outcome_pb2, transfer_pb2
 from lot_grpc.redaction import SecretFinder
 from lot_grpc.server.call import Call, Handler, Method
+from lot_grpc.server.codec.transfer import Reading, is_shortened, readable_form, row_from_pb
 from lot_grpc.server.server_state import ServerState
 from lot_grpc.server.status import MAX_VIOLATIONS
 from lot_grpc.server.structural_checks import Path, member, render, subscript
+from lot_grpc.services.resources import REGISTRY
 from lot_grpc.telemetry.metrics import REDACTIONS
 
 MOST_NOTICES: Final = 50
@@ -109,14 +111,25 @@ def notices_of(found: list[tuple[str, list[str]]]) -> list[outcome_pb2.Notice]:
 
 
 def _refuse_secrets(finder: SecretFinder) -> Any:
-    """The check of an import, whose records are stored as they were exported, or not at all."""
+    """The check of an import, whose records are stored as they were exported, or not at all.
+
+    It searches what would be stored, which is the stored form: the readable form beside it may omit
+    what an earlier version did not know.
+    """
     redactor = Redactor(finder, transfer_pb2.ExportRecord)
+    reading = Reading("", exact=False, collections=REGISTRY.exported, dimensions=0)
 
     def violations(request: Any) -> Iterator[Violation]:
         for number, record in enumerate(request.records):
-            for field, rules in secrets_in(redactor, record):
+            path = f"records[{number}]"
+            try:
+                row = row_from_pb(record, path, reading)
+                shown = readable_form(row)
+            except RequestInvalidError:
+                continue  # the servicer reads it in the same way, and refuses all of the request
+            for field, rules in secrets_in(redactor, shown, row.record.payload):
                 yield Violation(
-                    f"records[{number}].{field}",
+                    f"{path}.{field}",
                     f"redact.{rules[0]}",
                     "contains a secret, and an import stores records as exported: edit or "
                     "delete the record where it was exported, or import it with LOT_REDACT=false "
@@ -131,14 +144,22 @@ def _refuse_secrets(finder: SecretFinder) -> Any:
     return check
 
 
-def secrets_in(redactor: Redactor, record: Any) -> list[tuple[str, list[str]]]:
-    """Fields of an exported record with secrets, and the rules. The record stays as it is."""
+def secrets_in(
+    redactor: Redactor, record: Any, payload: Mapping[str, Any]
+) -> list[tuple[str, list[str]]]:
+    """Fields of an exported record with secrets, and the rules. The record stays as it is.
+
+    ``payload``: what is stored of it. It is searched if the readable form shows no secret, since it
+    has the same again, and if that omits long fields.
+    """
     copy = transfer_pb2.ExportRecord()
     copy.CopyFrom(record)
     copy.ClearField("vectors")
-    if record.WhichOneof("record") and "short" not in record.stored_form.fields:
-        copy.ClearField("stored_form")  # the same again, with what is derived from it
-    return redactor.redact(copy)
+    copy.ClearField("stored_form")
+    found = redactor.redact(copy)
+    if not found or is_shortened(record):
+        found += redactor.search(payload, ((None, "stored_form"), "row"))
+    return found
 
 
 class Redactor:
@@ -147,6 +168,7 @@ class Redactor:
     def __init__(self, finder: SecretFinder, kind: type[Message], *, names: bool = False) -> None:
         """``names``: also ids, keys and filters. To find secrets there, not to store the result."""
         self.finder = finder
+        self._names = names
         self._plan = Plan.of(kind.DESCRIPTOR, names=names)
 
     def redact(self, message: Message) -> list[tuple[str, list[str]]]:
@@ -155,6 +177,28 @@ class Redactor:
             return []
         walk = _Walk(self.finder)
         walk.message(message, None, self._plan)
+        return walk.found
+
+    def search(self, payload: Mapping[str, Any], path: Path) -> list[tuple[str, list[str]]]:
+        """The secrets in the texts of a stored record, which may be nested at will."""
+        walk = _Walk(self.finder)
+        left: list[tuple[Any, Path, str]] = [
+            (value, (path, member(self.finder.redact(name)[0])), name)
+            for name, value in payload.items()
+            if self._names or not _is_identifier(name)
+        ]
+        while left:
+            value, at, key = left.pop()
+            if isinstance(value, str):
+                walk.add(self.finder.redact_member(key, value)[1], at)
+            elif isinstance(value, list):
+                left += ((item, (at, index), key) for index, item in enumerate(value))
+            elif isinstance(value, dict):
+                for name, item in value.items():
+                    shown, rules = self.finder.redact(name)
+                    inside = (at, member(shown))
+                    walk.add(rules, inside)
+                    left.append((item, inside, name))
         return walk.found
 
 
@@ -225,7 +269,11 @@ def _identifies(field: FieldDescriptor) -> bool:
     """Whether a text names something, and so must stay as it is."""
     rules = field.GetOptions().Extensions[_RULES]
     named = (rules.repeated.items.string if field.is_repeated else rules.string).pattern
-    return bool(named) or field.name in _IDENTIFIERS or field.name.endswith(("_id", "_ids"))
+    return bool(named) or _is_identifier(field.name)
+
+
+def _is_identifier(name: str) -> bool:
+    return name in _IDENTIFIERS or name.endswith(("_id", "_ids"))
 
 
 class _Walk:

@@ -62,7 +62,7 @@ async def test_it_says_where_secrets_are_and_never_what_they_are() -> None:
         assert told.pop(("preference", mark, "preference.preference.key", "github_token")) == 1
         event = "episode_event.event.data.env.password"
         assert [key for key in told if key[2:] == (event, "password")]
-        assert [key for key in told if key[0] == "pattern" and key[2] == "stored_form.row"]
+        assert [key for key in told if key[0] == "pattern" and key[2] == "stored_form.row.text"]
         assert len(told) == 2
 
 

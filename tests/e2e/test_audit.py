@@ -65,3 +65,27 @@ def test_the_command_says_what_it_needs(data: Path, tmp_path: Path) -> None:
     missing = run(data, "audit", str(tmp_path / "none.log"))
     assert missing.code == 2
     assert "there is no audit log" in missing.errors
+
+
+def test_commands_write_to_the_log_of_a_running_server(serve, data: Path, tmp_path: Path) -> None:
+    settings = {"LOT_AUDIT": str(tmp_path / "a.log"), "LOT_AUTH_KEYS": str(tmp_path / "keys.json")}
+
+    def keys(*arguments: str) -> str:
+        ran = run(data, "keys", *arguments, settings=settings)
+        assert ran.code == 0, ran.stderr
+        return ran.stdout.strip()
+
+    key = keys("create", "ann", "-n", "*", "-r", "admin")
+    served = serve(data, settings)
+    given = ("--address", served.address)
+    erased = run(data, "erase", "a", "--yes", *given, settings={"LOT_CLIENT_API_KEY": key})
+    assert erased.code == 0, erased.stderr
+    keys("revoke", "ann")
+    assert served.stop() == 0
+    shown = run(data, "audit", "--json", "--outcome", "ok", settings=settings)
+    assert [json.loads(line)["method"] for line in shown.stdout.splitlines()] == [
+        "keys create",
+        "AdminService.EraseSubject",
+        "keys revoke",
+    ]
+    assert leaks([served.log, *audit_files(tmp_path / "a.log")], [key.rpartition("_")[2]]) == []

@@ -10,16 +10,15 @@ import pytest
 from google.protobuf.message import Message
 
 from lot_grpc.pb.lot.v1 import episode_service_pb2, outcome_pb2
-from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.redaction import SecretFinder, read_rules
 from lot_grpc.server.call import Method
 from lot_grpc.server.guards import Guards
-from lot_grpc.server.redaction import Redactor, concerned, secrets_in
+from lot_grpc.server.redaction import Redactor, concerned
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.secrets import keys
 from tests.server.service import SERVICES, Lot, serving
-from tests.server.transfers import exported, imported, records_of
+from tests.server.transfers import exported, records_of
 from tests.server.wire import failure
 
 KEY = keys.FIT["github_token"](random.Random(1))
@@ -114,24 +113,6 @@ async def test_the_key_of_a_value_shows_that_it_is_a_secret(lot: Lot):
     assert notices(created) == {"memory.metadata.db_password[0]": "password"}
 
 
-async def test_the_key_of_a_value_shows_it_in_an_export_too(lot: Lot):
-    name, value = "db_password", {"string_value": "hunter22"}
-    async with serving() as plain:
-        await plain.memories.PutSessionValue(session_id="s", key=name, value=value)
-        await plain.memories.PutPreference(key=name, value=value)
-        await plain.memories.PutPreference(key=name, value={"number_value": 1})
-        messages = await exported(plain)
-    redactor = Redactor(SecretFinder(read_rules()), pb.ExportRecord, names=True)
-    found = [one for record in records_of(messages) for one in secrets_in(redactor, record)]
-    assert sorted(found) == [
-        ("preference.history[0].value", ["password"]),
-        (f'session.values["{name}"]', ["password"]),
-    ]
-    request = pb.ImportRequest(header=messages[0].header, records=records_of(messages))
-    failed = await failure(lot.admin.Import(iter([request])).read())
-    assert set(failed.fields.values()) == {"redact.password"}
-
-
 async def test_keys_with_secrets_are_redacted_and_none_is_lost(lot: Lot):
     created = await lot.memories.CreateMemory(
         memory={"content": "c", "metadata": {KEY: 1, OTHER: 2}, "labels": {KEY: "a"}}
@@ -224,33 +205,6 @@ async def test_events_of_a_stream_are_redacted_each(lot: Lot):
         f"saw {MARK}",
         "fine again",
     ]
-
-
-async def test_an_import_with_a_secret_is_refused_and_says_what_to_do(lot: Lot):
-    async with serving() as plain:
-        await plain.memories.CreateMemory(memory={"content": f"it is {KEY}"})
-        saved = await plain.patterns.SavePattern(pattern={"task": "t"})
-        await plain.patterns.RecordPatternFeedback(
-            pattern_id=saved.pattern.pattern_id, helpful=True, text=KEY
-        )
-        messages = await exported(plain)
-    records = {record.WhichOneof("record"): n for n, record in enumerate(records_of(messages))}
-    request = pb.ImportRequest(
-        namespace=lot.namespace, header=messages[0].header, records=records_of(messages)
-    )
-    failed = await failure(lot.admin.Import(iter([request])).read())
-    assert failed.reason == "REQUEST_INVALID"
-    assert f"records[{records['memory']}].memory.content" in failed.message
-    assert "LOT_REDACT=false" in failed.message
-    assert KEY not in failed.message
-    assert not records_of(await exported(lot))
-
-
-async def test_an_import_without_secrets_is_taken(lot: Lot):
-    async with serving() as plain:
-        await plain.memories.CreateMemory(memory={"content": "a token is needed: see the wiki"})
-        messages = await exported(plain)
-    assert (await imported(lot, messages)).imported_count == 1
 
 
 async def test_a_long_request_is_redacted_too(lot: Lot):

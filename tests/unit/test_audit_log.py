@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -155,3 +158,40 @@ def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:
 def test_standard_output_takes_lines(capsys: pytest.CaptureFixture[str]) -> None:
     AuditOutput(reads=True, report=Reports()).write({"n": 1})
     assert json.loads(capsys.readouterr().out)["n"] == 1
+
+
+def test_others_append_while_it_rotates_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    done = Event()
+
+    def append() -> int:
+        """As commands do: each opens the file for one record, and never rotates it."""
+        count = 0
+        while not done.is_set() or not count:
+            log = opened(path, max_bytes=sys.maxsize)
+            log.write({"n": -1})
+            log.close()
+            count += 1
+        return count
+
+    log = opened(path, max_bytes=1500, files=1000)
+    with ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(append) for _ in range(2)]
+        for n in range(400):
+            log.write({"n": n})
+        done.set()
+        appended = sum(one.result() for one in others)
+    found = numbers(path)
+    assert [n for n in found if n >= 0] == list(range(400))
+    assert found.count(-1) == appended
+    assert len(list(tmp_path.iterdir())) > 10
+
+
+def test_a_line_that_another_process_could_not_finish_stays_apart(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = opened(path)
+    log.write({"n": 1})
+    with path.open("a") as other:
+        other.write('{"time": "2026-')
+    log.write({"n": 2})
+    assert numbers(path) == [1, 2]

@@ -113,13 +113,20 @@ _PARTS: Mapping[str, Callable[[Record, Any], Message]] = {
 """The kinds of which an export also contains the parts."""
 
 
+def readable_form(row: Row) -> pb.ExportRecord:
+    """The record of a row without its stored form: what calls return of it."""
+    message = pb.ExportRecord(namespace=row.record.namespace)
+    field, made = _message(row.kind, row.record)
+    if made is not None:
+        getattr(message, field).CopyFrom(made)
+    return message
+
+
 def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
     """The record of a row."""
     stored = row.record
-    message = pb.ExportRecord(namespace=stored.namespace)
-    field, made = _message(row.kind, stored)
-    if made is not None:
-        getattr(message, field).CopyFrom(made)
+    message = readable_form(row)
+    field = message.WhichOneof("record")
     stored_form = message.stored_form.fields
     stored_form[_OF].string_value = row.kind.collection
     stored_form[_ROW].string_value = json.dumps(
@@ -136,6 +143,11 @@ def row_to_pb(row: Row, *, vectors: bool) -> pb.ExportRecord:
         deque(clear_long(getattr(message, field), _LONG), 0)
         stored_form[_SHORT].bool_value = True
     return message
+
+
+def is_shortened(message: pb.ExportRecord) -> bool:
+    """Whether its readable form omits long fields, which only its stored form has."""
+    return _SHORT in message.stored_form.fields
 
 
 def _fill_vector(message: pb.ExportedVector, vector: Vector) -> None:
@@ -243,7 +255,7 @@ def _check(
     for one in checker_of(type(made)).names(made)[:1]:
         why = f"{one.description}; rename it where it was exported"
         raise invalid(f"{field}.{one.field}", one.rule, why)
-    if _SHORT in message.stored_form.fields:
+    if is_shortened(message):
         deque(clear_long(made, _LONG), 0)
     thing = getattr(message, field)
     if thing != made and (exact or _differs(thing, made)):

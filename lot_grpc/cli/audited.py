@@ -1,0 +1,109 @@
+"""The audit records of commands that change something without a server."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, redirect_stdout, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lot_grpc.domain.errors import LotError, StartupError
+
+if TYPE_CHECKING:
+    from lot_grpc.settings import AuditSettings
+
+
+@contextmanager
+def audited(configured: AuditSettings, command: str, **about: object) -> Iterator[dict[str, Any]]:
+    """Record a command before it changes anything, and again when it has ended.
+
+    Yields the record, to which the block can add what it learns.
+
+    Raises:
+        StartupError: A record cannot be written. If it is the first, nothing was changed.
+    """
+    user = _user()
+    record: dict[str, Any] = {
+        "principal": f"local:{user}",
+        "name": os.environ.get("SUDO_USER", user) if os.getuid() == 0 else user,
+        "method": command,
+        "call_id": secrets.token_hex(6),
+        **about,
+    }
+    advice = "nothing was changed; run this as the user of the server"
+    _write(configured, {**record, "event": "open"}, advice)
+    start, end = time.perf_counter(), {"code": "FAILED"}
+    try:
+        yield record
+        end = {"code": "OK"}
+    except LotError as error:
+        end["reason"] = error.reason
+        raise
+    except typer.BadParameter:
+        end["reason"] = "INVALID_ARGUMENT"
+        raise
+    finally:
+        duration = round((time.perf_counter() - start) * 1000, 3)
+        ended = f"this is the result of a command that the log only has the beginning of: {end}"
+        _write(configured, {**record, "event": "end", **end, "duration_ms": duration}, ended)
+
+
+def _user() -> str:
+    """The name of the user who runs the command, or the number if there is no name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _write(configured: AuditSettings, record: Mapping[str, object], state: str) -> None:
+    """Append a record. ``state``: what to say of the command if that fails."""
+    from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput
+
+    def failed(lost: int, why: str) -> None:
+        raise StartupError(f"the audit log cannot be written: {why}")
+
+    try:
+        if configured.audit == STDOUT:
+            with redirect_stdout(sys.stderr):  # standard output has what the command prints
+                AuditOutput(reads=False, report=failed).write(record)
+        elif configured.audit != OFF:
+            path = Path(configured.audit).expanduser()
+            # Only the server rotates: two at once could rename a file over one that is full.
+            with (
+                _as_owner_of(path),
+                closing(
+                    AuditFile(path, reads=False, max_bytes=sys.maxsize, files=1, report=failed)
+                ) as file,
+            ):
+                file.write(record)
+    except StartupError as error:
+        raise StartupError(f"{error.message}; {state}") from error
+
+
+@contextmanager
+def _as_owner_of(path: Path) -> Iterator[None]:
+    """As root, act as the owner of a file, or of its folder.
+
+    A file that root created would be root's, and the server could not write it.
+    """
+    if os.geteuid() != 0:
+        yield
+        return
+    group = os.getegid()
+    with suppress(FileNotFoundError):  # without a folder it will not be created
+        found = (path if path.exists() else path.parent).stat()
+        os.setegid(found.st_gid)
+        os.seteuid(found.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
