@@ -196,10 +196,10 @@ async def _start(
     if certificates is None:
         return _bound(own, await server.start(own)), ""
     if theirs:
-        asking = certificates.credentials(client_certificates=True)
-        client_address = _bound(theirs, server.listen(theirs, asking))
-    asks = settings.tls.requires_certificates
-    port = await server.start(own, certificates.credentials(client_certificates=asks))
+        mutual = certificates.credentials(client_certificates=True)
+        client_address = _bound(theirs, server.listen(theirs, mutual))
+    required = settings.tls.requires_certificates
+    port = await server.start(own, certificates.credentials(client_certificates=required))
     return _bound(own, port), client_address
 
 
