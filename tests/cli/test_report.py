@@ -133,7 +133,7 @@ def test_without_episodes_it_says_so(runner, service, address):
     service.report = EMPTY
     result = runner.invoke(command_line, ["report", "-a", address])
     assert result.exit_code == 0
-    assert "Performance of the default namespace\n  No episode has ended.\n" in result.stdout
+    assert "Performance of your own namespace\n  No episode has ended.\n" in result.stdout
     assert "category" not in result.stdout.split("Advice")[0]
 
 
@@ -182,8 +182,7 @@ def test_adoption_and_the_gain_are_shown(runner, service, address):
     [request] = service.requests
     assert request.end_time.seconds - request.start_time.seconds == 24 * 3600
     shown = result.stdout
-    assert "45 retrievals since" in shown
-    assert "12 with an outcome; only the latest are counted" in shown
+    assert ": 45 retrievals, 12 with an outcome; only the latest are counted." in shown
     rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.split()}
     assert rows["pattern"] == ["40", "10", "(25.0%)", "9", "(90.0%)"]
     assert rows["memory"] == ["5", "0", "(0.0%)", "0"]

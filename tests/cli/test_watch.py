@@ -87,7 +87,7 @@ def test_a_line_for_each_change(runner, fake):
         f"{clock[4]}  context.suggested  r-1  do it",
     ]
     assert result.stderr.startswith(
-        f"note: watching the default namespace on {fake.address}; Ctrl-C stops\n"
+        f"note: watching your own namespace on {fake.address}; Ctrl-C stops\n"
     )
 
 
@@ -178,7 +178,7 @@ def test_a_lost_connection_goes_on_from_the_last_cursor(runner, fake):
     assert resumed == [("", True), ("c0", False), ("c2", False), ("c2", False), ("c5", False)]
     assert result.stderr.count("connection lost (UNAVAILABLE); resuming from the last cursor") == 3
     assert result.stderr.count("reconnected") == 3
-    assert result.stderr.count("watching the default namespace") == 1
+    assert result.stderr.count("watching your own namespace") == 1
 
 
 def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
@@ -250,7 +250,7 @@ def test_the_cursor_is_kept_only_when_the_change_was_printed(fake, tmp_path):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         rest = running.communicate(timeout=30)
-    note = f"note: watching the default namespace on {fake.address}; Ctrl-C stops\n"
+    note = f"note: watching your own namespace on {fake.address}; Ctrl-C stops\n"
     assert (running.returncode, rest) == (130, ("", note))
     assert file.read_text() == "c1\n"
 
