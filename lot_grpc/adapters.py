@@ -173,16 +173,16 @@ def make_reranker(settings: Settings) -> Reranker:
 
 def open_audit_log(configured: AuditSettings, report: Report) -> AuditFile | AuditOutput | None:
     """Open the configured audit log; None if it is off. Raises StartupError."""
-    reads = configured.audit_reads
-    if configured.audit == OFF:
+    output, reads = configured.output, configured.reads
+    if output == OFF:
         return None
-    if configured.audit == STDOUT:
+    if output == STDOUT:
         return AuditOutput(reads=reads, report=report)
     return AuditFile(
-        Path(configured.audit).expanduser(),
+        Path(output).expanduser(),
         reads=reads,
-        max_bytes=configured.audit_max_bytes,
-        files=configured.audit_files,
+        max_bytes=configured.max_bytes,
+        files=configured.files,
         report=report,
     )
 

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from lot_grpc.adapters import (
     open_certificates,
     require_store,
 )
+from lot_grpc.auth.authenticator import Authenticator
 from lot_grpc.bootstrap import Opened, open_all, secret_finder
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.errors import (
@@ -30,6 +31,7 @@ from lot_grpc.domain.rate_limits import PrincipalLimits
 from lot_grpc.log_lines import AuditLosses, Background, Calls
 from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
+from lot_grpc.redaction import SecretFinder
 from lot_grpc.reports import (
     CompactReport,
     Progress,
@@ -86,28 +88,12 @@ async def serve(
         certificates = open_certificates(settings)  # first: a mistake there shows at once
         for warning in certificates.warnings if certificates else ():
             _log.warning("TLS needs attention", why=warning)
-        authenticator = make_authenticator(settings)
-        if authenticator is not None:
-            stack.push_async_callback(authenticator.close)
-            await stack.enter_async_context(_running(authenticator.run()))
+        authenticator = await stack.enter_async_context(_authenticator(settings))
         secrets = secret_finder(settings)
         opened = await stack.enter_async_context(
             open_all(settings, progress, accept_loss=accept_loss, embedder=embedder)
         )
-        rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
-        if rebuilt:
-            _log.info("rebuilt terms and signatures", records=rebuilt)
-        if stop.is_set():
-            return  # it may be half done: the next start continues it
-        await opened.services.runtime.stack.sequencer.open()
-        finished = await opened.services.housekeeping.roll_forward(starting=True)
-        if finished.anything:
-            _log.info(
-                "completed operations left unfinished by an earlier run",
-                **{name: count for name, count in finished.counts.items() if count},
-            )
-        if settings.seed.on_start and not stop.is_set():
-            await _seed(opened.services, settings.seed.namespaces)
+        await _prepare(settings, opened, progress, stop)
         if stop.is_set():
             return
         background = Background()
@@ -117,19 +103,7 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        audit = open_audit_log(settings.audit, AuditLosses())
-        if audit is not None:
-            stack.callback(audit.close)
-        observers = await stack.enter_async_context(monitored(settings, opened))
-        guards = Guards(
-            authenticator=authenticator,
-            audit=audit,
-            certificates=settings.tls.client_ca is not None,
-            secrets=secrets,
-            metrics=observers.metrics,
-            tracer=observers.tracer,
-            principal_limits=PrincipalLimits(**settings.principal_limits.model_dump()),
-        )
+        guards = await stack.enter_async_context(_guards(settings, opened, authenticator, secrets))
         server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
         gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
@@ -144,6 +118,26 @@ async def serve(
         if server.failed.done():
             raise server.failed.result()
     _log.info("stopped")
+
+
+async def _prepare(
+    settings: Settings, opened: Opened, progress: Progress | None, stop: asyncio.Event
+) -> None:
+    """Bring the store up to date. If ``stop`` is set meanwhile, the next start continues it."""
+    rebuilt = await rebuild_derived_data(opened.store, REGISTRY, progress, stop.is_set)
+    if rebuilt:
+        _log.info("rebuilt terms and signatures", records=rebuilt)
+    if stop.is_set():
+        return
+    await opened.services.runtime.stack.sequencer.open()
+    finished = await opened.services.housekeeping.roll_forward(starting=True)
+    if finished.anything:
+        _log.info(
+            "completed operations left unfinished by an earlier run",
+            **{name: count for name, count in finished.counts.items() if count},
+        )
+    if settings.seed.on_start and not stop.is_set():
+        await _seed(opened.services, settings.seed.namespaces)
 
 
 async def _seed(services: Services, namespaces: Sequence[str]) -> None:
@@ -161,6 +155,42 @@ async def _seed(services: Services, namespaces: Sequence[str]) -> None:
             existing=sum(pack.existing for pack in seeded.packs),
             deleted=sum(pack.deleted for pack in seeded.packs),
         )
+
+
+@asynccontextmanager
+async def _authenticator(settings: Settings) -> AsyncIterator[Authenticator | None]:
+    """What authenticates callers, kept up to date until the block is left; None: nothing does."""
+    authenticator = make_authenticator(settings)
+    if authenticator is None:
+        yield None
+        return
+    try:
+        async with _running(authenticator.run()):
+            yield authenticator
+    finally:
+        await authenticator.close()
+
+
+@asynccontextmanager
+async def _guards(
+    settings: Settings,
+    opened: Opened,
+    authenticator: Authenticator | None,
+    secrets: SecretFinder | None,
+) -> AsyncIterator[Guards]:
+    """What checks and observes the calls, until the block is left."""
+    audit = open_audit_log(settings.audit, AuditLosses())
+    with closing(audit) if audit is not None else nullcontext():
+        async with monitored(settings, opened) as observers:
+            yield Guards(
+                authenticator=authenticator,
+                audit=audit,
+                certificates=settings.tls.client_ca is not None,
+                secrets=secrets,
+                metrics=observers.metrics,
+                tracer=observers.tracer,
+                principal_limits=PrincipalLimits(**settings.principal_limits.model_dump()),
+            )
 
 
 def _build(settings: Settings, opened: Opened, log: CallLog, guards: Guards) -> LotServer:
@@ -196,10 +226,10 @@ async def _start(
     if certificates is None:
         return _bound(own, await server.start(own)), ""
     if theirs:
-        asking = certificates.credentials(client_certificates=True)
-        client_address = _bound(theirs, server.listen(theirs, asking))
-    asks = settings.tls.requires_certificates
-    port = await server.start(own, certificates.credentials(client_certificates=asks))
+        mutual = certificates.credentials(client_certificates=True)
+        client_address = _bound(theirs, server.listen(theirs, mutual))
+    required = settings.tls.requires_certificates
+    port = await server.start(own, certificates.credentials(client_certificates=required))
     return _bound(own, port), client_address
 
 

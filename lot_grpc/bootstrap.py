@@ -144,8 +144,8 @@ def secret_finder(settings: Settings) -> SecretFinder | None:
         RedactionRulesInvalidError: The rules cannot be used; they are read in any case.
     """
     configured = settings.redact
-    rules = read_rules(configured.redact_rules, configured.redact_rules_off)
-    return SecretFinder(rules) if configured.redact else None
+    rules = read_rules(configured.rules, configured.rules_off)
+    return SecretFinder(rules) if configured.enabled else None
 
 
 @asynccontextmanager

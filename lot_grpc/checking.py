@@ -174,7 +174,7 @@ def _redaction_check(settings: Settings) -> Check:
         redacts = secret_finder(settings) is not None
     except RedactionRulesInvalidError as error:
         return Check("redaction", ok=False, detail=error.message)
-    files = len(settings.redact.redact_rules)
+    files = len(settings.redact.rules)
     own = f", with the rules of {counted(files, 'file')}" if files else ""
     return Check("redaction", ok=True, detail=("on" if redacts else "off (LOT_REDACT)") + own)
 

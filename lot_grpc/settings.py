@@ -296,21 +296,27 @@ class LogSettings(Group):
 class AuditSettings(Group):
     """Where the audit log is written, and what of it is kept."""
 
-    audit: str = Field(default=OFF, min_length=1)
-    audit_reads: bool = False
-    audit_max_bytes: int = Field(default=64 * MIB, ge=64 * 1024)
-    audit_files: int = Field(default=10, ge=1, le=1000)
+    env_prefix = "LOT_AUDIT_"
+    env_main = "output"
+
+    output: str = Field(default=OFF, min_length=1)
+    reads: bool = False
+    max_bytes: int = Field(default=64 * MIB, ge=64 * 1024)
+    files: int = Field(default=10, ge=1, le=1000)
 
 
 class RedactSettings(Group):
     """Whether secrets are taken out of what is stored, and by which rules."""
 
-    redact: bool = False
-    redact_rules: Annotated[
+    env_prefix = "LOT_REDACT_"
+    env_main = "enabled"
+
+    enabled: bool = False
+    rules: Annotated[
         tuple[Annotated[Path, AfterValidator(Path.expanduser)], ...],
         BeforeValidator(listed),
     ] = ()
-    redact_rules_off: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
+    rules_off: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
 
 
 class Settings(BaseModel):
@@ -373,4 +379,6 @@ def groups() -> dict[str, type[Group]]:
 
 def env_name(group: str, key: str) -> str:
     """Name of the environment variable for a setting, as in ``LOT_DATA_DIR``."""
-    return f"{groups()[group].env_prefix}{key}".upper()
+    kind = groups()[group]
+    name = kind.env_prefix.rstrip("_") if key == kind.env_main else f"{kind.env_prefix}{key}"
+    return name.upper()

@@ -150,9 +150,16 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _no_such(name: str, known: list[str]) -> str:
-    """Suggests a setting with the same last part, as in another group, else the most similar."""
+    """Suggests a setting.
+
+    One whose last part, or variable without ``LOT_``, is the last part of the name, else the most
+    similar.
+    """
     last = name.rpartition(".")[2]
     nearest = [key for key in known if key.rpartition(".")[2] == last][:1]
+    if not nearest and "." in name:
+        variable = f"LOT_{last}".upper()
+        nearest = [key for key in known if env_name(*key.split(".")) == variable][:1]
     if not nearest:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     return f"{name}: no such setting" + (f"; did you mean {nearest[0]}?" if nearest else "")

@@ -16,12 +16,16 @@ from pydantic import (
 
 
 class Group(BaseModel):
-    """Settings that belong together; ``env_prefix`` is the prefix of their variables."""
+    """Settings that belong together.
+
+    ``env_prefix`` is the prefix of their variables; that of ``env_main`` is the prefix alone.
+    """
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=True, validate_default=True
     )
     env_prefix: ClassVar[str] = "LOT_"
+    env_main: ClassVar[str] = ""
 
 
 def empty_is_none(value: object) -> object:

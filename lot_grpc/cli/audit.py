@@ -62,7 +62,7 @@ def audit(
 def _configured(config: Path | None) -> Path:
     from lot_grpc.audit_log import OFF, STDOUT
 
-    target = begin(config).audit.audit
+    target = begin(config).audit.output
     if target in (OFF, STDOUT):
         raise typer.BadParameter(f"LOT_AUDIT is {target}, so there is no default; give a FILE")
     return Path(target).expanduser()

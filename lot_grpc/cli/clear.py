@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 import grpc
 import typer
 from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server
-from lot_grpc.cli.namespaces import counts_text
+from lot_grpc.cli.deletion import contents_text, delete
 from lot_grpc.cli.options import Json
 from lot_grpc.cli.texts import clean
 from lot_grpc.cli.words import RESOURCE_KINDS, json_line
@@ -48,30 +48,15 @@ def clear(
     if not namespace:
         raise typer.BadParameter("NAMESPACE must not be empty")
     request = pb.ClearNamespaceRequest(
-        namespace=namespace, confirm_namespace=namespace, resource_kinds=resource_kind, dry_run=True
+        namespace=namespace, confirm_namespace=namespace, resource_kinds=resource_kind
     )
     with server.stub(AdminServiceStub, _HINTS) as stub:
-        if not dry_run:
-            if not yes and not _confirmed(stub, request, server.timeout):
-                return False
-            request.dry_run = False
-        answer = stub.ClearNamespace(request, timeout=server.timeout)
+        call = partial(stub.ClearNamespace, timeout=server.timeout)
+        answer = delete(call, request, f"from {clean(namespace)}", dry_run=dry_run, yes=yes)
+    if answer is None:
+        return False
     if as_json:
         typer.echo(json_line(answer))
     else:
-        typer.echo(f"{_contents(answer)} {'would be deleted' if dry_run else 'deleted'}")
+        typer.echo(f"{contents_text(answer)} {'would be deleted' if dry_run else 'deleted'}")
     return True
-
-
-def _confirmed(stub: AdminServiceStub, request: pb.ClearNamespaceRequest, timeout: float) -> bool:
-    if not sys.stdin.isatty():
-        raise typer.BadParameter(
-            "no terminal to confirm on: use --yes to clear, or --dry-run to see what that deletes"
-        )
-    contents = _contents(stub.ClearNamespace(request, timeout=timeout))
-    question = f"Permanently delete {contents} from {clean(request.namespace)}?"
-    return typer.confirm(question, default=False, err=True)
-
-
-def _contents(answer: pb.ClearNamespaceResponse) -> str:
-    return counts_text(answer.deleted_counts) or "nothing"

@@ -305,6 +305,6 @@ def tls_problem(details: str, *, tls: bool) -> str:
         if sign in details:
             return problem
     if "Socket closed" in details or "Connection reset" in details:
-        asked = "a client certificate (--tls-cert, --tls-key)" if tls else "TLS (--tls-ca)"
-        return f"it closed the connection; it may require {asked}"
+        needed = "a client certificate (--tls-cert, --tls-key)" if tls else "TLS (--tls-ca)"
+        return f"it closed the connection; it may require {needed}"
     return ""

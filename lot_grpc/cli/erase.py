@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 
 import grpc
 import typer
 from typer import Argument, Option
 
 from lot_grpc.cli.calls import Server
-from lot_grpc.cli.namespaces import counts_text
+from lot_grpc.cli.deletion import contents_text, delete
 from lot_grpc.cli.options import Json, Namespace
 from lot_grpc.cli.tables import Column, print_table, screen
 from lot_grpc.cli.texts import clean
@@ -44,37 +44,22 @@ def erase(
     """
     if not subject:
         raise typer.BadParameter("SUBJECT must not be empty")
-    request = pb.EraseSubjectRequest(namespace=namespace, subject=subject, dry_run=True)
+    request = pb.EraseSubjectRequest(namespace=namespace, subject=subject)
     with server.stub(AdminServiceStub, _HINTS) as stub:
-        if not dry_run:
-            if not yes and not _confirmed(stub, request, server.timeout):
-                return False
-            request.dry_run = False
-        answer = stub.EraseSubject(request, timeout=server.timeout)
+        call = partial(stub.EraseSubject, timeout=server.timeout)
+        answer = delete(call, request, f"of {clean(subject)}", dry_run=dry_run, yes=yes)
+    if answer is None:
+        return False
     if as_json:
         typer.echo(json_line(answer))
         return True
     if dry_run and answer.records:
         print_table(screen(), _COLUMNS, answer.records)
-    typer.echo(f"{_contents(answer)} {'would be deleted' if dry_run else 'deleted'}")
+    typer.echo(f"{contents_text(answer)} {'would be deleted' if dry_run else 'deleted'}")
     if texts := answer.removed_text_count:
         of_others = f"{counted(texts, 'outcome')} of other records"
         typer.echo(f"the query and note of {of_others} {'would be' if dry_run else 'were'} removed")
     return True
-
-
-def _confirmed(stub: AdminServiceStub, request: pb.EraseSubjectRequest, timeout: float) -> bool:
-    if not sys.stdin.isatty():
-        raise typer.BadParameter(
-            "no terminal to confirm on: use --yes to delete, or --dry-run to see what that deletes"
-        )
-    contents = _contents(stub.EraseSubject(request, timeout=timeout))
-    question = f"Permanently delete {contents} of {clean(request.subject)}?"
-    return typer.confirm(question, default=False, err=True)
-
-
-def _contents(answer: pb.EraseSubjectResponse) -> str:
-    return counts_text(answer.deleted_counts) or "nothing"
 
 
 _COLUMNS = (

@@ -110,7 +110,7 @@ Config = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 JsonLines = Annotated[bool, Option("--json", help="Print one JSON object per line.")]
-OWN_NAMESPACE = "the default namespace"
+OWN_NAMESPACE = "your own namespace"
 """What to call that of requests without one: only the server knows which it is for a key."""
 
 Namespace = Annotated[

@@ -16,7 +16,9 @@ from lot_grpc.cli.options import OWN_NAMESPACE, Json, Namespace, time_option
 from lot_grpc.cli.tables import Column, print_page, print_table, screen
 from lot_grpc.cli.texts import clean, one_line
 from lot_grpc.cli.words import RESOURCE_KINDS, json_page
-from lot_grpc.domain.counting import counted
+from lot_grpc.domain.adoption import adoption_text
+from lot_grpc.domain.counting import counted, share_text
+from lot_grpc.domain.holdout import Gain, gain_text
 from lot_grpc.pb.lot.v1 import performance_pb2 as pb
 from lot_grpc.pb.lot.v1.learning_service_pb2_grpc import LearningServiceStub
 
@@ -92,14 +94,10 @@ def _print(found: pb.PerformanceReport, namespace: str) -> None:
 
 
 def _recalled(adoption: pb.Adoption) -> str:
-    latest = "; only the latest are counted" if adoption.truncated else ""
-    made = counted(adoption.retrieval_count, "retrieval")
-    since = field_text(adoption, "start_time")
-    return f"{made} since {since}, {adoption.outcome_retrieval_count:,} with an outcome{latest}."
-
-
-def _share(count: int, of: int) -> str:
-    return f"{count:,} ({count / of:.1%})" if of else f"{count:,}"
+    made = adoption_text(
+        adoption.retrieval_count, adoption.outcome_retrieval_count, truncated=adoption.truncated
+    )
+    return f"Since {field_text(adoption, 'start_time')}: {made}"
 
 
 def _arms(comparison: pb.HoldoutComparison) -> list[tuple[str, pb.HoldoutArm]]:
@@ -107,10 +105,10 @@ def _arms(comparison: pb.HoldoutComparison) -> list[tuple[str, pb.HoldoutArm]]:
 
 
 def _gain(comparison: pb.HoldoutComparison) -> str:
-    if not comparison.HasField("gain"):
-        return "The gain is unknown until both have outcomes."
-    lower, upper = comparison.gain_lower, comparison.gain_upper
-    return f"Gain: {comparison.gain:+.3f} (95 % interval {lower:+.3f} to {upper:+.3f})."
+    known = comparison.HasField("gain")
+    return gain_text(
+        Gain(comparison.gain, comparison.gain_lower, comparison.gain_upper) if known else None
+    )
 
 
 def _summary(found: pb.PerformanceReport) -> str:
@@ -151,10 +149,10 @@ _ADOPTION_COLUMNS = (
     Column[pb.KindAdoption]("kind", lambda one: RESOURCE_KINDS.word(one.resource_kind)),
     Column[pb.KindAdoption]("shown", "shown_count", numeric=True),
     Column[pb.KindAdoption](
-        "used", lambda one: _share(one.used_count, one.shown_count), numeric=True
+        "used", lambda one: share_text(one.used_count, one.shown_count), numeric=True
     ),
     Column[pb.KindAdoption](
-        "helped", lambda one: _share(one.helped_count, one.used_count), numeric=True
+        "helped", lambda one: share_text(one.helped_count, one.used_count), numeric=True
     ),
 )
 _ARM_COLUMNS = (

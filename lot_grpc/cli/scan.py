@@ -65,7 +65,7 @@ def scan(
     from lot_grpc.settings_file import load_settings
 
     settings = load_settings(server.config).redact
-    finder = SecretFinder(read_rules(settings.redact_rules, settings.redact_rules_off))
+    finder = SecretFinder(read_rules(settings.rules, settings.rules_off))
     redactor = Redactor(finder, pb.ExportRecord, names=True)
     request = pb.ExportRequest(
         namespace=namespace, all_namespaces=all_namespaces, resource_kinds=resource_kind

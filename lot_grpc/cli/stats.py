@@ -103,8 +103,8 @@ def _server_fields(info: admin_pb.GetServerInfoResponse) -> Iterable[tuple[str, 
     if info.HasField("start_time") and info.HasField("server_time"):
         yield "up for", span(max(0.0, seconds_of(info.server_time) - seconds_of(info.start_time)))
     # A key without a grant on everything is told neither the counts nor the figures of the store.
-    told = info.store != admin_pb.StoreStatus(writable=info.store.writable)
-    nothing = "nothing" if told else "nothing that these credentials may see"
+    visible = info.store != admin_pb.StoreStatus(writable=info.store.writable)
+    nothing = "nothing" if visible else "nothing that these credentials may see"
     yield "holds", resource_counts(info.record_counts) or nothing
 
 

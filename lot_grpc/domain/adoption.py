@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
+from lot_grpc.domain.counting import counted
 from lot_grpc.domain.holdout import Arm, Gain, gain
 from lot_grpc.domain.ids import HOUR, ResourceRef
 from lot_grpc.domain.outcomes import Outcome
@@ -54,6 +55,12 @@ class Adoption:
     truncated: bool
     kinds: tuple[KindAdoption, ...]
     days: tuple[DayAdoption, ...]
+
+
+def adoption_text(retrievals: int, with_outcome: int, *, truncated: bool) -> str:
+    """How many retrievals there were, as the end of a sentence."""
+    latest = "; only the latest are counted" if truncated else ""
+    return f"{counted(retrievals, 'retrieval')}, {with_outcome:,} with an outcome{latest}."
 
 
 @dataclass(frozen=True, slots=True)

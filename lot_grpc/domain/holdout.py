@@ -52,6 +52,13 @@ class Gain:
     upper: float
 
 
+def gain_text(gain: Gain | None) -> str:
+    """What learning gains, as a sentence."""
+    if gain is None:
+        return "The gain is unknown until both have outcomes."
+    return f"Gain: {gain.estimate:+.3f} (95 % interval {gain.lower:+.3f} to {gain.upper:+.3f})."
+
+
 def gain(learned: Arm, holdout: Arm) -> Gain | None:
     """What learning gains; None if one of the arms has no outcomes.
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from lot_grpc.domain.adoption import Adoption, HoldoutArm, HoldoutComparison
-from lot_grpc.domain.counting import counted
+from lot_grpc.domain.adoption import Adoption, HoldoutArm, HoldoutComparison, adoption_text
+from lot_grpc.domain.counting import share_text
+from lot_grpc.domain.holdout import gain_text
 from lot_grpc.domain.performance import PerformanceReport
 from lot_grpc.domain.spans import span
 from lot_grpc.domain.trends import CategoryTrend, Change, TrendDirection
@@ -43,18 +44,14 @@ def page_of(report: PerformanceReport) -> str:
 
 
 def _adopted(adoption: Adoption) -> Iterator[str]:
-    latest = "; only the latest are counted" if adoption.truncated else ""
     first, last = (f"{_time(one):%Y-%m-%d}" for one in (adoption.period.start, adoption.period.end))
-    yield (
-        f"{first} to {last}: {counted(adoption.retrievals, 'retrieval')}, "
-        f"{adoption.with_outcome:,} with an outcome{latest}."
-    )
+    made = adoption_text(adoption.retrievals, adoption.with_outcome, truncated=adoption.truncated)
+    yield f"{first} to {last}: {made}"
     yield ""
     yield "| kind | shown | used | helped |"
     yield "| --- | ---: | ---: | ---: |"
     for one in adoption.kinds:
-        used = f"{one.used:,} ({one.used / one.shown:.1%})"
-        helped = f"{one.helped:,} ({one.helped / one.used:.1%})" if one.used else "0"
+        used, helped = share_text(one.used, one.shown), share_text(one.helped, one.used)
         yield f"| {one.resource_kind} | {one.shown:,} | {used} | {helped} |"
 
 
@@ -62,12 +59,7 @@ def _compared(comparison: HoldoutComparison) -> str:
     arms = (
         f"Recalls with learning: {_arm(comparison.learned)}. Held out: {_arm(comparison.holdout)}."
     )
-    gain = comparison.gain
-    if gain is None:
-        return f"{arms} The gain is unknown until both have outcomes."
-    return (
-        f"{arms} Gain: {gain.estimate:+.3f} (95 % interval {gain.lower:+.3f} to {gain.upper:+.3f})."
-    )
+    return f"{arms} {gain_text(comparison.gain)}"
 
 
 def _arm(arm: HoldoutArm) -> str:

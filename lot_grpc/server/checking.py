@@ -86,9 +86,9 @@ class Checker:
             ) from None
         if found or broken:
             known = {violation.field for violation in found}
-            told = [_violation(one, self._descriptor) for one in broken[:MAX_VIOLATIONS]]
-            more = len(broken) - len(told)
-            found += [violation for violation in told if violation.field not in known]
+            violations = [_violation(one, self._descriptor) for one in broken[:MAX_VIOLATIONS]]
+            more = len(broken) - len(violations)
+            found += [violation for violation in violations if violation.field not in known]
             raise RequestInvalidError(found, more)
         return message
 

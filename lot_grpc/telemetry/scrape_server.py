@@ -26,8 +26,8 @@ from lot_grpc.telemetry.metrics import LOOP_DELAY
 _log = structlog.get_logger()
 
 _REQUEST_BYTES: Final = 8192
-_MOST_UNREAD: Final = 32
-"""Reads of what follows a request, such as a body or more requests, which are not answered."""
+_MOST_UNREAD: Final = 256 * 1024
+"""Bytes that may follow a request, such as a body or more requests; they are not answered."""
 _SECONDS: Final = 5.0
 """How long a connection may last."""
 _CONNECTIONS: Final = 64
@@ -131,9 +131,9 @@ class ScrapeServer:
         writer.writelines(http.send(part) or b"" for part in response)
         writer.write_eof()
         # Closed before all is read, the connection is reset, and the response may be lost.
-        for _ in range(_MOST_UNREAD):
-            if not await reader.read(_REQUEST_BYTES):
-                break
+        unread = _MOST_UNREAD
+        while unread > 0 and (data := await reader.read(unread)):
+            unread -= len(data)
 
     async def _answer(self, request: h11.Request) -> list[h11.Event]:
         if request.method not in (b"GET", b"HEAD"):

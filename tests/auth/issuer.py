@@ -111,7 +111,7 @@ class Issuer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     clock_behind: float = 0.0
-    asked: int = 0
+    requests: int = 0
     waits: threading.Event | None = None
     """What it waits for before it answers."""
 
@@ -123,7 +123,7 @@ def issuing() -> Iterator[Issuer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            state.asked += 1
+            state.requests += 1
             if state.waits is not None:
                 state.waits.wait(30)
             self.send_response_only(state.status)

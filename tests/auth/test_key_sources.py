@@ -78,7 +78,7 @@ async def test_a_file_that_others_may_write_is_refused(tmp_path):
 async def test_keys_are_read_once_and_then_known(issuer, keys):
     assert await found(keys)
     assert await found(keys)
-    assert issuer.asked == 1
+    assert issuer.requests == 1
 
 
 async def test_an_unknown_key_is_looked_for_but_not_at_every_call(issuer, keys):
@@ -86,11 +86,11 @@ async def test_an_unknown_key_is_looked_for_but_not_at_every_call(issuer, keys):
     issuer.content = key_set(published("RSA", "k2", 1))
     for number in range(200):
         assert not await found(keys, f"made-up-{number}")
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     keys._fetched -= key_set_source.MIN_SECONDS
     assert await found(keys, "k2")
     assert not await found(keys)  # it was withdrawn
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
 async def test_a_flood_of_made_up_keys_is_one_request(issuer, keys):
@@ -104,7 +104,7 @@ async def test_a_flood_of_made_up_keys_is_one_request(issuer, keys):
     issuer.waits.set()
     ended = await asyncio.gather(*calls, return_exceptions=True)
     assert ended.count(False) == key_set_source._MOST_WAITING
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     assert keys._waiting == 0
 
 
@@ -117,7 +117,7 @@ async def test_a_caller_that_leaves_does_not_end_the_request_of_others(issuer, k
     await asyncio.wait([first])
     issuer.waits.set()
     assert await second
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     assert keys._waiting == 0
 
 
@@ -127,7 +127,7 @@ async def test_without_any_keys_a_token_cannot_be_verified(issuer, keys):
         for _ in range(3):
             with pytest.raises(AuthUnavailableError):
                 await found(keys)
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     assert [one["event"] for one in log] == ["the issuer's keys cannot be read"]
     assert log[0]["why"] == f"{issuer.url} returned 503"
 
@@ -156,7 +156,7 @@ async def test_if_the_issuer_fails_the_last_keys_stay_and_it_is_said_once(
         for _ in range(3):
             assert not await found(keys, "unknown")
             assert await found(keys)
-    assert issuer.asked == 4
+    assert issuer.requests == 4
     assert keys.keys is before
     assert [one["event"] for one in log] == ["the issuer's keys cannot be read"]
     issuer.status, issuer.content, issuer.headers = good.status, good.content, {}
@@ -182,15 +182,15 @@ async def test_an_issuer_that_is_gone_or_silent_is_a_failure(issuer, keys, soon,
 async def test_keys_are_refreshed_in_the_background_and_sooner_after_a_failure(issuer, keys):
     await keys.refresh()
     await keys.refresh()
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     keys._fetched -= key_set_source.REFRESH_SECONDS
     issuer.status = 500
     await keys.refresh()
     await keys.refresh()
-    assert issuer.asked == 2
+    assert issuer.requests == 2
     keys._fetched -= key_set_source.MIN_SECONDS
     await keys.refresh()
-    assert issuer.asked == 3
+    assert issuer.requests == 3
     assert await found(keys)
 
 

@@ -56,7 +56,7 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
         self.events: list[episode_pb2.EpisodeEvent] = []
         self.failures = pb.AnalyzeFailuresResponse()
         self.scripts: list[Script] = []
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.fails: tuple[grpc.StatusCode, str] | None = None
         self.details: bytes | None = None
         """Sent with a failure, in place of a status with details."""
@@ -66,7 +66,7 @@ class Episodes(pb_grpc.EpisodeServiceServicer):
     def _ask(self, request, context):
         copy = type(request)()
         copy.CopyFrom(request)
-        self.asked.append(copy)
+        self.requests.append(copy)
         if self.fails:
             if self.details is not None:
                 context.set_trailing_metadata((("grpc-status-details-bin", self.details),))
@@ -131,14 +131,14 @@ class Patterns(pattern_service_pb2_grpc.PatternServiceServicer):
         self.stats = pattern_service_pb2.GetPatternStatsResponse()
         self.narrow_stats: dict[str, pattern_service_pb2.GetPatternStatsResponse] = {}
         """By the one language or category that a filter names."""
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
         self.refuses: tuple[grpc.StatusCode, str, str] | None = None
         self.page = 1000
 
     def _ask(self, request, context):
         copy = type(request)()
         copy.CopyFrom(request)
-        self.asked.append(copy)
+        self.requests.append(copy)
         if self.refuses:
             refuse(context, *self.refuses)
 
@@ -194,7 +194,7 @@ class Changes(memory_service_pb2_grpc.MemoryServiceServicer):
 
     def __init__(self) -> None:
         self.scripts: list[Script] = []
-        self.asked: list[change_pb2.WatchChangesRequest] = []
+        self.requests: list[change_pb2.WatchChangesRequest] = []
         self.found = error_solution_pb2.FindErrorSolutionsResponse()
         self.looked_for: list[error_solution_pb2.FindErrorSolutionsRequest] = []
         self.known = task_context_pb2.GetTaskContextResponse()
@@ -214,7 +214,7 @@ class Changes(memory_service_pb2_grpc.MemoryServiceServicer):
         return self.found
 
     def WatchChanges(self, request, context):
-        self.asked.append(request)
+        self.requests.append(request)
         yield from played(self.scripts.pop(0), context)
 
 

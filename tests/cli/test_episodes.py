@@ -77,7 +77,7 @@ def test_a_row_for_each_with_all_columns(runner, fake):
     assert second.split() == ["e-2", "running", "t", "1,234", *started, "0"]
     assert "[b]write[/b] :smile: it" in first
     assert first.split()[-6:] == [*started, "1", "min", "15", "s", "3"][-6:]
-    assert fake.episodes.asked[0].page_size == 20
+    assert fake.episodes.requests[0].page_size == 20
 
 
 def test_nothing_of_a_stored_text_steers_the_terminal(runner, fake):
@@ -123,9 +123,9 @@ def test_filters_go_to_the_server(runner, fake):
         "--after", "2h", "--before", "2026-03-01T12:00:00+02:00", "--limit", "7", "-n", "team",
     )  # fmt: skip
     assert (result.exit_code, result.stdout) == (0, "No episodes match.\n")
-    [asked] = fake.episodes.asked
-    assert (asked.namespace, asked.page_size) == ("team", 7)
-    narrowed = asked.filter
+    [request] = fake.episodes.requests
+    assert (request.namespace, request.page_size) == ("team", 7)
+    narrowed = request.filter
     assert list(narrowed.statuses) == [pb.EPISODE_STATUS_FAILED, pb.EPISODE_STATUS_ABANDONED]
     assert (*narrowed.categories, *narrowed.task_types, *narrowed.task_ids) == ("a", "b", "c", "d")
     after = narrowed.started_after.ToDatetime(tzinfo=UTC)
@@ -136,8 +136,8 @@ def test_filters_go_to_the_server(runner, fake):
 
 def test_an_empty_time_narrows_nothing(runner, fake):
     assert ran(runner, fake, "episodes", "--after", "", "--before", "").exit_code == 0
-    [asked] = fake.episodes.asked
-    assert asked.filter == pb.EpisodeFilter()
+    [request] = fake.episodes.requests
+    assert request.filter == pb.EpisodeFilter()
 
 
 def test_pages_are_read_up_to_the_limit(runner, fake):
@@ -194,7 +194,7 @@ def test_one_is_shown_with_its_fields_and_last_events(runner, fake):
     # Two more came after it was read.
     assert [f"nr {n}" in result.stdout for n in range(23, 28)] == [False, False, True, True, True]
     assert "the last 3 of 27 events; `lot-grpc replay e-1` shows all" in result.stderr
-    assert fake.episodes.asked[-1].after_sequence == 22
+    assert fake.episodes.requests[-1].after_sequence == 22
 
 
 def test_one_as_json_is_the_episode(runner, fake):
@@ -235,8 +235,8 @@ def test_failures_are_shown_group_by_group(runner, fake):
     }
     assert "(5.0%)  ↓ -50.0 points per day" in second
     assert "→ steady" in third
-    [asked] = fake.episodes.asked
-    assert (list(asked.filter.categories), asked.limit) == (["ops"], 3)
+    [request] = fake.episodes.requests
+    assert (list(request.filter.categories), request.limit) == (["ops"], 3)
 
 
 def test_failures_as_json_are_the_whole_answer(runner, fake):
@@ -271,7 +271,7 @@ def test_wrong_usage_exits_2_and_asks_nothing(runner, fake, arguments, told):
     assert result.exit_code == 2
     assert told in result.stderr
     assert result.stdout == ""
-    assert fake.episodes.asked == []
+    assert fake.episodes.requests == []
 
 
 def test_an_episode_that_is_not_there_exits_1_in_the_words_of_the_server(runner, fake):
@@ -315,11 +315,11 @@ def test_details_that_cannot_be_read_leave_the_code_and_the_sentence(runner, fak
 
 def test_colours_come_only_where_they_are_wanted(runner, fake):
     hold(fake, episode(1, pb.EPISODE_STATUS_FAILED))
-    asked = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    assert "\x1b[31mfailed" in ran(runner, fake, "episodes", **asked).stdout
-    assert "\x1b[31m" not in ran(runner, fake, "episodes", NO_COLOR="1", **asked).stdout
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert "\x1b[31mfailed" in ran(runner, fake, "episodes", **terminal).stdout
+    assert "\x1b[31m" not in ran(runner, fake, "episodes", NO_COLOR="1", **terminal).stdout
     assert "\x1b" not in ran(runner, fake, "episodes").stdout
-    assert "\x1b" not in ran(runner, fake, "episodes", "--json", **asked).stdout
+    assert "\x1b" not in ran(runner, fake, "episodes", "--json", **terminal).stdout
 
 
 def test_an_episode_that_was_used_shows_how_that_went(runner, fake):

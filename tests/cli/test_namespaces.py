@@ -107,7 +107,7 @@ def test_clear_of_some_kinds_as_a_dry_run(runner, address, told):
 def test_without_a_terminal_nothing_is_cleared_unless_it_is_said(runner, address, told):
     ran = runner.invoke(command_line, ["clear", "a", "-a", address])
     assert ran.exit_code == 2
-    assert "use --yes to clear" in ran.stderr
+    assert "use --yes to delete" in ran.stderr
     assert told.cleared == []
 
 
@@ -117,7 +117,7 @@ def test_without_a_terminal_nothing_is_cleared_unless_it_is_said(runner, address
 def test_on_a_terminal_it_asks_first_and_says_how_much(
     runner, address, told, monkeypatch, said, exit_code, cleared
 ):
-    monkeypatch.setattr("lot_grpc.cli.clear.sys", Terminal(said))
+    monkeypatch.setattr("lot_grpc.cli.deletion.sys", Terminal(said))
     ran = runner.invoke(command_line, ["clear", "a", "-a", address], input=f"{said}\n")
     assert ran.exit_code == exit_code, ran.output
     assert "Permanently delete 3 memories, 1,200 patterns from a?" in ran.stderr

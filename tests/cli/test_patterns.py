@@ -34,8 +34,8 @@ def test_patterns_are_listed_with_all_columns(runner, fake):
     created = local_time(pattern(1).create_time).split()
     assert second.split() == ["p-2", "task", "0.90", "1,234", *created, "go", "a", "b"]
     assert first.split() == ["p-1", "task", "1.00", "not", "used", "yet", *created, "t"]
-    [asked] = fake.patterns.asked
-    assert (asked.page_size, asked.filter) == (20, pb.PatternFilter())
+    [request] = fake.patterns.requests
+    assert (request.page_size, request.filter) == (20, pb.PatternFilter())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_wrong_usage_exits_2_and_asks_nothing(runner, fake, arguments, told):
     assert result.exit_code == 2
     assert told in result.stderr
     assert result.stdout == ""
-    assert fake.patterns.asked == []
+    assert fake.patterns.requests == []
 
 
 @pytest.mark.parametrize("arguments", [["recall", "x"], ["patterns"], ["patterns", "p"], ["stats"]])

@@ -54,7 +54,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
         "--explain", "-n", "team",
     )  # fmt: skip
     assert result.exit_code == 0, result
-    [asked] = fake.patterns.asked
+    [request] = fake.patterns.requests
     narrowed = pb.PatternFilter(
         languages=["py", "go"],
         kinds=[pb.PATTERN_KIND_CODE, pb.PATTERN_KIND_LEARNED],
@@ -63,7 +63,7 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
         min_success_rate=0.7,
         min_usage_count=3,
     )
-    assert asked == service_pb.RecallPatternsRequest(
+    assert request == service_pb.RecallPatternsRequest(
         namespace="team",
         query="do it",
         filter=narrowed,
@@ -77,9 +77,9 @@ def test_what_is_asked_goes_to_the_server(runner, fake):
 
 def test_without_options_nothing_narrows(runner, fake):
     assert ran(runner, fake, "recall", "x").exit_code == 0
-    [asked] = fake.patterns.asked
-    assert asked.filter == pb.PatternFilter()
-    assert (asked.limit, asked.ranking) == (0, outcome_pb2.RANKING_BALANCED)
+    [request] = fake.patterns.requests
+    assert request.filter == pb.PatternFilter()
+    assert (request.limit, request.ranking) == (0, outcome_pb2.RANKING_BALANCED)
 
 
 def test_nothing_found_is_said_and_no_failure(runner, fake):

@@ -32,7 +32,9 @@ def batch(*events: pb.EpisodeEvent) -> service_pb.ReplayEpisodeResponse:
 
 
 def replays(fake) -> list[service_pb.ReplayEpisodeRequest]:
-    return [one for one in fake.episodes.asked if isinstance(one, service_pb.ReplayEpisodeRequest)]
+    return [
+        one for one in fake.episodes.requests if isinstance(one, service_pb.ReplayEpisodeRequest)
+    ]
 
 
 def told(stdout: str) -> list[int]:
@@ -57,9 +59,9 @@ def test_a_block_for_each_event(runner, fake):
         ["-0:02.000", "#2", "plan"],
         ["+1:01:01.250", "#3661", "note"],
     ]
-    [asked] = replays(fake)
-    assert (asked.namespace, asked.episode_id, asked.after_sequence) == ("team", "e-1", 7)
-    assert (asked.speed, asked.follow) == (2.5, False)
+    [request] = replays(fake)
+    assert (request.namespace, request.episode_id, request.after_sequence) == ("team", "e-1", 7)
+    assert (request.speed, request.follow) == (2.5, False)
 
 
 def test_a_time_that_is_not_known_is_not_made_up(runner, fake):
@@ -131,7 +133,7 @@ def test_json_is_an_event_a_line_and_asks_nothing_else(runner, fake):
     result = ran(runner, fake, "replay", "e-1", "--json")
     got = [ParseDict(json.loads(line), pb.EpisodeEvent()) for line in result.stdout.splitlines()]
     assert got == sent
-    assert len(fake.episodes.asked) == 1
+    assert len(fake.episodes.requests) == 1
 
 
 @pytest.mark.parametrize("end", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED])
@@ -198,7 +200,7 @@ def test_an_episode_that_is_not_there_exits_1(runner, fake):
 )
 def test_wrong_usage_exits_2(runner, fake, arguments):
     result = ran(runner, fake, "replay", *arguments)
-    assert (result.exit_code, fake.episodes.asked) == (2, [])
+    assert (result.exit_code, fake.episodes.requests) == (2, [])
 
 
 def test_ctrl_c_ends_it_quietly(fake):

@@ -48,36 +48,36 @@ FULL = PerformanceReport(
 EMPTY = PerformanceReport("team", 1, 0, 0, None, (), advice_on(()), ())
 
 
-class Told(pb_grpc.LearningServiceServicer):
+class LearningService(pb_grpc.LearningServiceServicer):
     """Answers with one report, or fails with one code."""
 
     def __init__(self) -> None:
         self.report = FULL
         self.fails: grpc.StatusCode | None = None
-        self.asked: list[pb.GetPerformanceReportRequest] = []
+        self.requests: list[pb.GetPerformanceReportRequest] = []
 
     def GetPerformanceReport(self, request, context):
-        self.asked.append(request)
+        self.requests.append(request)
         if self.fails:
             context.abort(self.fails, "what to do next")
         return pb.GetPerformanceReportResponse(report=report_to_pb(self.report))
 
 
 @pytest.fixture
-def told():
-    return Told()  # type: ignore[abstract]  # the rest is not asked
+def service():
+    return LearningService()  # type: ignore[abstract]  # the rest is not asked
 
 
 @pytest.fixture
-def address(told):
-    with served(pb_grpc.add_LearningServiceServicer_to_server, told) as address:
+def address(service):
+    with served(pb_grpc.add_LearningServiceServicer_to_server, service) as address:
         yield address
 
 
-def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, address):
+def test_people_see_rates_with_arrows_and_names_as_they_are(runner, service, address):
     result = runner.invoke(command_line, ["report", "-a", address, "-n", "team", "--sample", "7"])
     assert result.exit_code == 0, result
-    assert (told.asked[0].namespace, told.asked[0].sample_size) == ("team", 7)
+    assert (service.requests[0].namespace, service.requests[0].sample_size) == ("team", 7)
     shown = result.stdout
     assert shown.startswith("Performance of team\n")
     assert "6,000 episodes ended, 5,000 succeeded (83.3%); 42 s on average." in shown
@@ -95,9 +95,9 @@ def test_people_see_rates_with_arrows_and_names_as_they_are(runner, told, addres
 
 
 @pytest.mark.parametrize("width", [50, 110])
-def test_nothing_of_a_stored_text_steers_the_terminal(runner, told, address, width):
+def test_nothing_of_a_stored_text_steers_the_terminal(runner, service, address, width):
     trends = (_trend(NASTY, 13, Change(TrendDirection.DECLINING, 0.9, 0.7, 0.58), NASTY),)
-    told.report = PerformanceReport(
+    service.report = PerformanceReport(
         f"team{NASTY}", 1, 6000, 5000, 42.0, trends, advice_on(trends),
         insights_of([NamedCount(NASTY, 900)], [], []),
     )  # fmt: skip
@@ -115,13 +115,13 @@ def test_nothing_of_a_stored_text_steers_the_terminal(runner, told, address, wid
 
 def test_json_has_every_field(runner, address):
     result = runner.invoke(command_line, ["report", "-a", address, "--json"])
-    told = json.loads(result.stdout)
-    assert told["total_count"] == "6000"
-    assert told["by_category"]["ui"] == "1500"
-    assert told["trends"][3]["direction"] == "TREND_DIRECTION_INSUFFICIENT_DATA"
-    assert "change_p_value" not in told["trends"][3]
-    assert told["trends"][0]["change_significant"] is True
-    assert told["trends"][1]["change_significant"] is False
+    report = json.loads(result.stdout)
+    assert report["total_count"] == "6000"
+    assert report["by_category"]["ui"] == "1500"
+    assert report["trends"][3]["direction"] == "TREND_DIRECTION_INSUFFICIENT_DATA"
+    assert "change_p_value" not in report["trends"][3]
+    assert report["trends"][0]["change_significant"] is True
+    assert report["trends"][1]["change_significant"] is False
 
 
 def test_markdown_is_the_page_of_the_server(runner, address):
@@ -129,19 +129,19 @@ def test_markdown_is_the_page_of_the_server(runner, address):
     assert result.stdout == report_to_pb(FULL).markdown
 
 
-def test_without_episodes_it_says_so(runner, told, address):
-    told.report = EMPTY
+def test_without_episodes_it_says_so(runner, service, address):
+    service.report = EMPTY
     result = runner.invoke(command_line, ["report", "-a", address])
     assert result.exit_code == 0
-    assert "Performance of the default namespace\n  No episode has ended.\n" in result.stdout
+    assert "Performance of your own namespace\n  No episode has ended.\n" in result.stdout
     assert "category" not in result.stdout.split("Advice")[0]
 
 
-def test_json_and_markdown_exclude_each_other(runner, told, address):
+def test_json_and_markdown_exclude_each_other(runner, service, address):
     result = runner.invoke(command_line, ["report", "-a", address, "--json", "--markdown"])
     assert result.exit_code == 2
     assert "mutually exclusive" in result.stderr
-    assert told.asked == []
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_json_and_markdown_exclude_each_other(runner, told, address):
         (grpc.StatusCode.DEADLINE_EXCEEDED, "--timeout waits longer"),
     ],
 )
-def test_a_refusal_is_told_as_the_server_says_it(runner, told, address, code, hint):
-    told.fails = code
+def test_a_refusal_is_told_as_the_server_says_it(runner, service, address, code, hint):
+    service.fails = code
     result = runner.invoke(command_line, ["report", "-a", address])
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -160,18 +160,18 @@ def test_a_refusal_is_told_as_the_server_says_it(runner, told, address, code, hi
     assert hint in result.stderr
 
 
-def test_a_server_that_is_not_there_is_told_with_a_hint(runner, told, address, monkeypatch):
-    told.fails = grpc.StatusCode.UNAVAILABLE
+def test_a_server_that_is_not_there_is_told_with_a_hint(runner, service, address, monkeypatch):
+    service.fails = grpc.StatusCode.UNAVAILABLE
     monkeypatch.setenv("LOT_ADDRESS", address)
     result = runner.invoke(command_line, ["report"])
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: {address}: UNAVAILABLE\nhint: is the server running")
 
 
-def test_adoption_and_the_gain_are_shown(runner, told, address):
+def test_adoption_and_the_gain_are_shown(runner, service, address):
     kinds = (KindAdoption("pattern", 40, 10, 9), KindAdoption("memory", 5, 0, 0))
     arms = HoldoutArm(90, Arm(80, 60.0, 60.0)), HoldoutArm(30, Arm(20, 10.0, 10.0))
-    told.report = replace(
+    service.report = replace(
         EMPTY,
         adoption=Adoption(Period(0, 7 * DAY), 45, 12, True, kinds, ()),
         holdout=HoldoutComparison(*arms),
@@ -179,11 +179,10 @@ def test_adoption_and_the_gain_are_shown(runner, told, address):
     options = ["--after", "2026-03-01T12:00Z", "--before", "2026-03-02T12:00Z"]
     result = runner.invoke(command_line, ["report", "-a", address, *options])
     assert result.exit_code == 0, result
-    [asked] = told.asked
-    assert asked.end_time.seconds - asked.start_time.seconds == 24 * 3600
+    [request] = service.requests
+    assert request.end_time.seconds - request.start_time.seconds == 24 * 3600
     shown = result.stdout
-    assert "45 retrievals since" in shown
-    assert "12 with an outcome; only the latest are counted" in shown
+    assert ": 45 retrievals, 12 with an outcome; only the latest are counted." in shown
     rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if line.split()}
     assert rows["pattern"] == ["40", "10", "(25.0%)", "9", "(90.0%)"]
     assert rows["memory"] == ["5", "0", "(0.0%)", "0"]
@@ -191,8 +190,8 @@ def test_adoption_and_the_gain_are_shown(runner, told, address):
     assert "Gain: +0.250 (95 % interval" in shown
 
 
-def test_without_outcomes_in_both_arms_there_is_no_gain(runner, told, address):
+def test_without_outcomes_in_both_arms_there_is_no_gain(runner, service, address):
     none = HoldoutArm(3, Arm())
-    told.report = replace(EMPTY, holdout=HoldoutComparison(none, none))
+    service.report = replace(EMPTY, holdout=HoldoutComparison(none, none))
     result = runner.invoke(command_line, ["report", "-a", address])
     assert "The gain is unknown until both have outcomes." in result.stdout

@@ -74,7 +74,7 @@ def test_each_language_is_asked_for_with_the_same_filter(runner, fake):
     tell_stats(fake)
     options = ["--language", "a", "--language", "b", "--task-type", "c", "--min-usage", "2"]
     assert ran(runner, fake, "stats", *options, "-n", "team").exit_code == 0
-    whole, *narrow = fake.patterns.asked
+    whole, *narrow = fake.patterns.requests
     assert list(whole.filter.languages) == ["a", "b"]
     assert [list(one.filter.languages) for one in narrow] == [
         *([f"lang-{n:02}"] for n in range(10)),
@@ -112,7 +112,7 @@ def test_stats_as_json_are_both_answers(runner, fake):
     assert ParseDict(told["patterns"], service_pb.GetPatternStatsResponse()) == fake.patterns.stats
     info = ParseDict(told["server"], admin_service_pb2.GetServerInfoResponse())
     assert info == fake.admin.info
-    assert len(fake.patterns.asked) == 1
+    assert len(fake.patterns.requests) == 1
 
 
 @pytest.mark.parametrize(

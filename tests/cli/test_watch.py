@@ -87,7 +87,7 @@ def test_a_line_for_each_change(runner, fake):
         f"{clock[4]}  context.suggested  r-1  do it",
     ]
     assert result.stderr.startswith(
-        f"note: watching the default namespace on {fake.address}; Ctrl-C stops\n"
+        f"note: watching your own namespace on {fake.address}; Ctrl-C stops\n"
     )
 
 
@@ -147,13 +147,13 @@ def test_what_to_watch_goes_to_the_server(runner, fake):
         runner, fake, "watch", "--kind", "memory", "--kind", "error_solution", "--type", "updated",
         "--type", "pattern.learned", "--type", "updated", "--after", "c7", "-n", "team",
     )  # fmt: skip
-    [asked] = fake.changes.asked
-    assert (asked.namespace, asked.after_cursor, asked.from_start) == ("team", "c7", False)
-    assert list(asked.resource_kinds) == [
+    [request] = fake.changes.requests
+    assert (request.namespace, request.after_cursor, request.from_start) == ("team", "c7", False)
+    assert list(request.resource_kinds) == [
         resource_kind_pb2.RESOURCE_KIND_MEMORY,
         resource_kind_pb2.RESOURCE_KIND_ERROR_SOLUTION,
     ]
-    assert list(asked.types) == [pb.CHANGE_TYPE_UPDATED, pb.CHANGE_TYPE_PATTERN_LEARNED]
+    assert list(request.types) == [pb.CHANGE_TYPE_UPDATED, pb.CHANGE_TYPE_PATTERN_LEARNED]
 
 
 def test_json_is_a_change_a_line(runner, fake):
@@ -174,11 +174,11 @@ def test_a_lost_connection_goes_on_from_the_last_cursor(runner, fake):
     ]
     result = ran(runner, fake, "watch", "--json", "--from-start")
     assert told(result.stdout) == ["m-1", "m-2", "live", "m-6"]
-    asked = [(one.after_cursor, one.from_start) for one in fake.changes.asked]
-    assert asked == [("", True), ("c0", False), ("c2", False), ("c2", False), ("c5", False)]
+    resumed = [(one.after_cursor, one.from_start) for one in fake.changes.requests]
+    assert resumed == [("", True), ("c0", False), ("c2", False), ("c2", False), ("c5", False)]
     assert result.stderr.count("connection lost (UNAVAILABLE); resuming from the last cursor") == 3
     assert result.stderr.count("reconnected") == 3
-    assert result.stderr.count("watching the default namespace") == 1
+    assert result.stderr.count("watching your own namespace") == 1
 
 
 def test_a_cursor_that_is_too_old_says_what_to_do(runner, fake):
@@ -226,8 +226,8 @@ def test_the_next_watch_goes_on_where_the_last_one_was(runner, fake, tmp_path):
     ]
     for _ in range(2):
         ran(runner, fake, "watch", "--json", "--from-start", "--cursor-file", str(file))
-    asked = [(one.after_cursor, one.from_start) for one in fake.changes.asked]
-    assert asked == [("", True), ("c5", False)]
+    resumed = [(one.after_cursor, one.from_start) for one in fake.changes.requests]
+    assert resumed == [("", True), ("c5", False)]
     assert kept == ["c5\n"]
     assert file.read_text() == "c6\n"
     assert [one.name for one in tmp_path.iterdir()] == ["seen.cursor"]
@@ -250,7 +250,7 @@ def test_the_cursor_is_kept_only_when_the_change_was_printed(fake, tmp_path):
             time.sleep(0.01)
         running.send_signal(signal.SIGINT)
         rest = running.communicate(timeout=30)
-    note = f"note: watching the default namespace on {fake.address}; Ctrl-C stops\n"
+    note = f"note: watching your own namespace on {fake.address}; Ctrl-C stops\n"
     assert (running.returncode, rest) == (130, ("", note))
     assert file.read_text() == "c1\n"
 
@@ -274,7 +274,7 @@ def test_a_file_without_a_cursor_exits_2(runner, fake, tmp_path, held):
     file = tmp_path / "seen.cursor"
     file.write_bytes(held)
     result = ran(runner, fake, "watch", "--cursor-file", str(file))
-    assert (result.exit_code, fake.changes.asked) == (2, [])
+    assert (result.exit_code, fake.changes.requests) == (2, [])
     assert "--cursor-file" in result.stderr
     assert file.read_bytes() == held
 
@@ -282,7 +282,7 @@ def test_a_file_without_a_cursor_exits_2(runner, fake, tmp_path, held):
 def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake, tmp_path):
     file = tmp_path / "nowhere" / "seen.cursor"
     result = ran(runner, fake, "watch", "--json", "--cursor-file", str(file), COLUMNS=400)
-    assert (result.exit_code, fake.changes.asked) == (2, [])
+    assert (result.exit_code, fake.changes.requests) == (2, [])
     assert f"there is no folder {file.parent}" in result.stderr
 
 
@@ -297,5 +297,5 @@ def test_a_file_that_cannot_be_written_is_refused_before_it_watches(runner, fake
 )
 def test_wrong_usage_exits_2(runner, fake, arguments, said):
     result = ran(runner, fake, "watch", *arguments, COLUMNS=200)
-    assert (result.exit_code, fake.changes.asked) == (2, [])
+    assert (result.exit_code, fake.changes.requests) == (2, [])
     assert said in result.stderr

@@ -256,7 +256,7 @@ def test_a_watch_goes_on_over_restarts_of_both(serve, data, start, tmp_path):
     server = serve(data)
     asked = ("watch", "--json", "--kind", "memory", "--cursor-file", "seen.cursor")
     first = start(server.address, *asked)
-    first.has_said("watching the default namespace")
+    first.has_said("watching your own namespace")
     Calls(server.address).remember("m-1", NASTY)
     [told] = first.has_printed(1)
     assert (told["type"], told["id"]) == ("CHANGE_TYPE_STORED", "m-1")

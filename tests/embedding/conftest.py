@@ -142,7 +142,7 @@ async def opened(server: Endpoint) -> AsyncIterator[Open]:
                 "some-model", EndpointOptions(**(given | options)), cache_entries=entries
             )
         )
-        server.asked.clear()
+        server.requests.clear()
         server.most = 0
         return made[-1]
 

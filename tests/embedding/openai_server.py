@@ -27,7 +27,7 @@ class Reply:
 
 
 @dataclass
-class Asked:
+class EmbeddingRequest:
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
@@ -45,9 +45,9 @@ class Endpoint:
     """
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[EmbeddingRequest] = []
         self.replies: list[Reply] = []
-        self.always: Callable[[Asked], Reply | None] = lambda _: None
+        self.always: Callable[[EmbeddingRequest], Reply | None] = lambda _: None
         self.gate = threading.Event()
         self.gate.set()
         self.most = 0
@@ -58,21 +58,21 @@ class Endpoint:
     @property
     def texts(self) -> list[list[str]]:
         """The texts of each request."""
-        return [asked.texts for asked in self.asked]
+        return [request.texts for request in self.requests]
 
-    def enter(self, asked: Asked) -> Reply:
+    def enter(self, request: EmbeddingRequest) -> Reply:
         with self.lock:
-            self.asked.append(asked)
+            self.requests.append(request)
             self.waiting += 1
             self.most = max(self.most, self.waiting)
-            reply = self.replies.pop(0) if self.replies else self.always(asked) or Reply()
+            reply = self.replies.pop(0) if self.replies else self.always(request) or Reply()
         assert self.gate.wait(30)
         with self.lock:
             self.waiting -= 1
         return reply
 
-    def answer(self, asked: Asked) -> dict[str, Any]:
-        made = HashingEmbedder(asked.body.get("dimensions", NATIVE))
+    def answer(self, request: EmbeddingRequest) -> dict[str, Any]:
+        made = HashingEmbedder(request.body.get("dimensions", NATIVE))
         rows = [
             {
                 "object": "embedding",
@@ -80,11 +80,11 @@ class Endpoint:
                 # Not of length 1, as not every server's are.
                 "embedding": [3 * value for value in made._embed(text).vector],
             }
-            for index, text in enumerate(asked.texts)
+            for index, text in enumerate(request.texts)
         ]
-        tokens = sum(len(text.split()) + 2 for text in asked.texts)
+        tokens = sum(len(text.split()) + 2 for text in request.texts)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return {"object": "list", "data": rows, "model": asked.body["model"], "usage": usage}
+        return {"object": "list", "data": rows, "model": request.body["model"], "usage": usage}
 
 
 @contextmanager
@@ -97,11 +97,11 @@ def endpoint() -> Iterator[Endpoint]:
         def do_POST(self) -> None:
             raw = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.path, headers, json.loads(raw))
-            reply = served.enter(asked)
+            request = EmbeddingRequest(self.path, headers, json.loads(raw))
+            reply = served.enter(request)
             body = reply.body
             if body is None:
-                right = served.answer(asked)
+                right = served.answer(request)
                 body = reply.edit(right) if reply.edit else right
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             try:

@@ -1,4 +1,4 @@
-"""Embedding by an endpoint: what is asked, shared and split."""
+"""Embedding by an endpoint: what is sent, shared and split."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lot_grpc.domain.errors import EmbeddingFailedError
 from lot_grpc.embedding.windows import MOST_WINDOWS
 from tests.embedding.openai_helpers import expected, same, until, vectors
-from tests.embedding.openai_server import KEY, NATIVE, Asked, Reply
+from tests.embedding.openai_server import KEY, NATIVE, EmbeddingRequest, Reply
 
 # --- asking -----------------------------------------------------------------------------------
 
@@ -48,15 +48,15 @@ async def test_documents_go_in_batches_of_no_more_than_asked_and_come_back_in_or
     texts = [f"text number {number}" for number in range(30)]
     made = await vectors(embedder, texts)
     assert same(made, await expected(texts))
-    assert sorted(text for asked in server.texts for text in asked) == sorted(texts)
-    assert max(len(asked) for asked in server.texts) == 4
+    assert sorted(text for request in server.texts for text in request) == sorted(texts)
+    assert max(len(request) for request in server.texts) == 4
     assert len(server.texts) == 8  # Windows of 12, 12 and 6 texts.
 
 
 async def test_a_request_holds_a_bounded_number_of_bytes(opened, server):
     embedder = await opened()
     await embedder.embed_documents([f"{number} " + "x" * 8000 for number in range(64)])
-    assert [len(asked) for asked in sorted(server.texts, key=len)] == [32, 32]
+    assert [len(request) for request in sorted(server.texts, key=len)] == [32, 32]
 
 
 async def test_no_more_requests_run_at_once_than_allowed_and_one_is_left_for_queries(
@@ -72,7 +72,7 @@ async def test_no_more_requests_run_at_once_than_allowed_and_one_is_left_for_que
     queries = [asyncio.create_task(embedder.embed_query(f"q{number}")) for number in range(3)]
     await until(lambda: server.waiting == 3)
     await asyncio.sleep(0.05)
-    assert len(server.asked) == 3
+    assert len(server.requests) == 3
     assert server.texts[2][0].startswith("q")
     server.gate.set()
     await asyncio.gather(*imports, *queries)
@@ -90,23 +90,23 @@ async def test_a_query_goes_alone_and_with_the_prefix(opened, server):
 async def test_the_request_has_the_key_the_model_and_floats(opened, server):
     embedder = await opened()
     await embedder.embed_query("how")
-    [asked] = server.asked
-    assert asked.path == "/v1/embeddings"
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
-    assert asked.body == {"model": "some-model", "encoding_format": "float", "input": ["how"]}
+    [request] = server.requests
+    assert request.path == "/v1/embeddings"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {"model": "some-model", "encoding_format": "float", "input": ["how"]}
 
 
 async def test_without_a_key_none_is_sent(opened, server):
     embedder = await opened(api_key="")
     await embedder.embed_query("how")
-    assert "authorization" not in server.asked[0].headers
+    assert "authorization" not in server.requests[0].headers
 
 
 async def test_dimensions_are_asked_for_and_taken(opened, server):
     embedder = await opened(dimensions=32)
     assert embedder.contract.dimensions == 32
     assert len((await embedder.embed_query("how")).vector) == 32
-    assert server.asked[0].body["dimensions"] == 32
+    assert server.requests[0].body["dimensions"] == 32
 
 
 async def test_an_empty_text_is_sent_as_a_space(opened, server):
@@ -132,14 +132,14 @@ async def test_a_text_that_comes_again_is_not_asked_again(opened, server):
     first.vector[0] = 9.0
     second = await embedder.embed_query("again")
     assert second.vector != first.vector
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_cache_of_none_asks_each_time(opened, server):
     embedder = await opened(cache_entries=0)
     await embedder.embed_query("again")
     await embedder.embed_query("again")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 async def test_the_same_text_at_once_is_asked_once(opened, server):
@@ -164,7 +164,7 @@ async def test_one_who_gives_up_leaves_the_others_their_vector(opened, server):
         await impatient
     server.gate.set()
     assert len((await patient).vector) == NATIVE
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_request_that_nobody_waits_for_any_more_is_ended(opened, server):
@@ -178,7 +178,7 @@ async def test_a_request_that_nobody_waits_for_any_more_is_ended(opened, server)
     await until(lambda: not embedder._requests)
     assert not embedder._running
     other = asyncio.create_task(embedder.embed_query("other"))
-    await until(lambda: len(server.asked) == 2)  # The only slot is free again.
+    await until(lambda: len(server.requests) == 2)  # The only slot is free again.
     server.gate.set()
     await other
 
@@ -216,10 +216,10 @@ async def test_close_finishes_what_runs_and_refuses_what_comes_after(opened, ser
 # --- texts that are too long ------------------------------------------------------------------
 
 
-def refuse_longer_than(size: int) -> Callable[[Asked], Reply | None]:
-    def answer(asked: Asked) -> Reply | None:
-        error = {"error": {"code": "context_length_exceeded", "message": asked.texts[0]}}
-        return Reply(400, error) if any(len(text) > size for text in asked.texts) else None
+def refuse_longer_than(size: int) -> Callable[[EmbeddingRequest], Reply | None]:
+    def answer(request: EmbeddingRequest) -> Reply | None:
+        error = {"error": {"code": "context_length_exceeded", "message": request.texts[0]}}
+        return Reply(400, error) if any(len(text) > size for text in request.texts) else None
 
     return answer
 
@@ -229,14 +229,14 @@ async def test_as_many_bytes_as_tokens_surely_fit_and_are_not_truncated(opened, 
     server.always = lambda _: Reply(edit=lambda right: right | {"usage": {"prompt_tokens": 108}})
     made = await embedder.embed_documents(["a" * 100, "b" * 100])
     assert [one.truncated for one in made] == [False, False]
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_longer_text_goes_alone_and_is_whole_when_fewer_tokens_were_read(opened, server):
     embedder = await opened(max_tokens=100)
     made = await embedder.embed_documents(["short", "word " * 30, "also short"])
     assert [one.truncated for one in made] == [False, False, False]
-    assert sorted(len(asked) for asked in server.texts) == [1, 2]
+    assert sorted(len(request) for request in server.texts) == [1, 2]
 
 
 @pytest.mark.parametrize("usage", [{"prompt_tokens": 100}, {}, None])
@@ -268,7 +268,7 @@ async def test_a_window_is_never_sent_longer_than_four_bytes_a_token(opened, ser
     embedder = await opened(max_tokens=100)
     whole, split, many = await embedder.embed_documents(["a" * 400, "b" * 401, "数" * 200])
     assert [one.truncated for one in (whole, split, many)] == [False] * 3
-    assert sorted(len(asked[0].encode()) for asked in server.texts) == [200, 201, 300, 300, 400]
+    assert sorted(len(request[0].encode()) for request in server.texts) == [200, 201, 300, 300, 400]
 
 
 async def test_what_lies_behind_the_most_windows_is_not_sent_and_that_is_said(opened, server):
@@ -276,13 +276,13 @@ async def test_what_lies_behind_the_most_windows_is_not_sent_and_that_is_said(op
     whole, cut = await embedder.embed_documents(["a" * 3200, "b" * 3201])
     assert not whole.truncated
     assert cut.truncated
-    assert [len(asked[0]) for asked in server.texts] == [400] * 2 * MOST_WINDOWS
+    assert [len(request[0]) for request in server.texts] == [400] * 2 * MOST_WINDOWS
 
 
 async def test_each_window_of_a_query_has_the_prefix_and_the_vector_is_their_mean(opened, server):
     embedder = await opened(max_tokens=100, query_prefix="query: ")
     made = await embedder.embed_query("word " * 100)
-    assert [asked[0] for asked in server.texts] == ["query: " + "word " * 50] * 2
+    assert [request[0] for request in server.texts] == ["query: " + "word " * 50] * 2
     [half] = await embedder.embed_documents(["query: " + "word " * 50])
     assert made.vector == pytest.approx(half.vector, abs=1e-6)
 
@@ -292,7 +292,7 @@ async def test_a_text_that_is_refused_goes_in_twice_as_many_windows_until_they_f
     server.always = refuse_longer_than(95)
     [made] = await embedder.embed_documents(["x" * 600])
     assert not made.truncated
-    lengths = [len(asked[0]) for asked in server.texts]
+    lengths = [len(request[0]) for request in server.texts]
     assert lengths[:2] == [300, 150]
     assert sum(lengths[2:]) == 600
     assert len(lengths[2:]) == 8
@@ -303,7 +303,11 @@ async def test_windows_that_are_still_refused_are_cut_down_to_what_surely_fits(o
     server.always = refuse_longer_than(95)
     [made] = await embedder.embed_documents(["x" * 1600])
     assert made.truncated
-    assert [len(asked[0]) for asked in server.texts] == [400, 200, *[200, 100, 92] * MOST_WINDOWS]
+    assert [len(request[0]) for request in server.texts] == [
+        400,
+        200,
+        *[200, 100, 92] * MOST_WINDOWS,
+    ]
 
 
 async def test_what_is_refused_although_it_surely_fits_is_an_error(opened, server):
@@ -311,4 +315,4 @@ async def test_what_is_refused_although_it_surely_fits_is_an_error(opened, serve
     server.always = refuse_longer_than(0)
     with pytest.raises(EmbeddingFailedError, match=r"400 .*\(context_length_exceeded\)"):
         await embedder.embed_documents(["x" * 600])
-    assert [len(asked[0]) for asked in server.texts] == [300, 150, 75]
+    assert [len(request[0]) for request in server.texts] == [300, 150, 75]

@@ -83,7 +83,7 @@ async def test_it_gives_up_after_the_repeats_and_says_that_it_may_work_later(ope
     server.always = lambda _: Reply(503, {"error": {"message": "busy"}})
     with pytest.raises(EmbeddingUnavailableError, match=r"503.* 4 times in a row; retry later"):
         await embedder.embed_query("how")
-    assert len(server.asked) == 4
+    assert len(server.requests) == 4
     server.always = lambda _: None
     await embedder.embed_query("how")
 
@@ -95,7 +95,7 @@ async def test_a_refusal_is_not_repeated_and_says_who_can_mend_it(opened, server
     with pytest.raises(EmbeddingFailedError, match=rf"{status}.*\(some_code\); the operator") as e:
         await embedder.embed_documents(["how"])
     assert not isinstance(e.value, EmbeddingUnavailableError)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_spent_quota_is_not_repeated(opened, server):
@@ -103,7 +103,7 @@ async def test_a_spent_quota_is_not_repeated(opened, server):
     server.always = lambda _: Reply(429, {"error": {"code": "insufficient_quota"}})
     with pytest.raises(EmbeddingFailedError, match="raise the quota"):
         await embedder.embed_query("how")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_server_that_does_not_answer_in_time_is_asked_again(opened, server):
@@ -111,7 +111,7 @@ async def test_a_server_that_does_not_answer_in_time_is_asked_again(opened, serv
     server.gate.clear()
     with pytest.raises(EmbeddingUnavailableError, match=r"not respond within 0.2 s, 2 times"):
         await embedder.embed_query("how")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 async def test_a_server_that_went_away_is_unavailable(opened, server):
@@ -124,7 +124,7 @@ async def test_a_server_that_went_away_is_unavailable(opened, server):
 
 async def test_one_failed_batch_fails_the_call_and_the_next_call_is_free_of_it(opened, server):
     embedder = await opened(batch_size=2, max_concurrent_requests=2)
-    server.always = lambda asked: Reply(401, {}) if "bad" in asked.texts else None
+    server.always = lambda request: Reply(401, {}) if "bad" in request.texts else None
     with pytest.raises(EmbeddingFailedError):
         await embedder.embed_documents(["a", "b", "bad", "c"])
     await until(lambda: not embedder._requests)
@@ -186,7 +186,7 @@ async def test_an_answer_that_cannot_be_used_is_an_error_and_never_repaired(
     server.always = lambda _: Reply(edit=edit)
     with pytest.raises(EmbeddingFailedError, match=problem):
         await embedder.embed_documents(["one", "two"])
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     server.always = lambda _: None
     assert same(await vectors(embedder, ["one", "two"]), await expected(["one", "two"]))
 
@@ -275,7 +275,7 @@ async def test_a_redirect_is_refused_and_the_other_host_gets_nothing(opened, ser
             await embedder.embed_query("how")
         with pytest.raises(ModelUnavailableError, match="LOT_OPENAI_BASE_URL"):
             await opened()
-        assert thief.asked == []
+        assert thief.requests == []
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
@@ -302,5 +302,5 @@ async def test_a_proxy_of_the_environment_does_not_see_what_stays_on_this_machin
         monkeypatch.setenv("ALL_PROXY", proxy.url)
         embedder = await opened()
         await embedder.embed_query("how")
-        assert proxy.asked == []
+        assert proxy.requests == []
     assert server.texts == [["how"]]

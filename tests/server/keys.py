@@ -33,7 +33,7 @@ class Keys:
     def __init__(self, *principals: Principal) -> None:
         self._principals = {one.name: one for one in principals}
         self.refused: dict[str, str] = {}
-        self.asked = 0
+        self.calls = 0
 
     def change(self, changed: Principal) -> None:
         """Give a principal other grants."""
@@ -41,7 +41,7 @@ class Keys:
 
     async def authenticate(self, credentials: Credentials) -> Principal:
         """The principal of a key."""
-        self.asked += 1
+        self.calls += 1
         if not credentials.authorizations:
             raise CredentialsRequiredError
         key = credentials.authorizations[0].removeprefix("Bearer ")

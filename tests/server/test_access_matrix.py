@@ -255,10 +255,10 @@ class WatchedStore:
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.asked = 0
+        self.calls = 0
 
     def __getattr__(self, name: str) -> Any:
-        self.asked += 1
+        self.calls += 1
         return getattr(self._inner, name)
 
 
@@ -266,7 +266,7 @@ async def test_a_refusal_is_the_same_whether_or_not_it_exists_and_asks_the_store
     store: Any = WatchedStore(InMemoryStore(FixedClock()))
     async with serving(store, guards=Guards(authenticator=keys())) as lot:
         await prepare(lot.on(HERE).by("all-admin"))
-        before = store.asked
+        before = store.calls
         for name in sorted(EXAMPLES):
             texts = set()
             for namespace in (HERE, "team-z:one"):  # only the first of the two exists
@@ -278,7 +278,7 @@ async def test_a_refusal_is_the_same_whether_or_not_it_exists_and_asks_the_store
                 texts.add(whole.replace(namespace, ""))
                 assert set(shown.details) == {"ErrorInfo"}
             assert len(texts) == 1, name
-        assert store.asked == before
+        assert store.calls == before
 
 
 async def test_unknown_rpcs_and_reflection_need_credentials_and_health_does_not():

@@ -88,8 +88,8 @@ async def test_an_open_stream_ends_with_its_credentials(lot, keys, monkeypatch, 
     call = await opened(lot, name, monkeypatch)
     assert lot.server is not None
     await until(lambda: lot.server.calls_in_flight == 1)
-    before = keys.asked
-    await until(lambda: keys.asked > before + 1)
+    before = keys.calls
+    await until(lambda: keys.calls > before + 1)
     assert not call.done()  # it was checked, and goes on
     keys.refused["k"] = why
     ended = await outcome_of(call)
@@ -121,8 +121,8 @@ async def test_a_stream_of_another_principal_and_health_go_on(lot, keys, monkeyp
     call = await opened(lot, "WatchChanges", monkeypatch)
     keys.refused["k"] = "revoked"
     await outcome_of(call)
-    before = keys.asked
-    await until(lambda: keys.asked > before + 1)
+    before = keys.calls
+    await until(lambda: keys.calls > before + 1)
     await lot.by("other").memories.CreateMemory(memory={"content": "c"})
     assert (await other.read()).change_events
     assert not health.done()
@@ -201,8 +201,8 @@ async def test_a_write_whose_caller_has_gone_is_checked_without_asking_grpc(keys
         await until(lambda: servicer.begun == [1])
         call.cancel()
         await until(lambda: call.done())
-        before = keys.asked
-        await until(lambda: keys.asked > before + 5)
+        before = keys.calls
+        await until(lambda: keys.calls > before + 5)
         assert it.server.calls_in_flight == 1
         servicer.go.set()
         await until(lambda: it.server.calls_in_flight == 0)

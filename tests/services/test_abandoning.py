@@ -164,10 +164,10 @@ class CountingLog(EventLog):
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     async def last_sequence(self, namespace: str, episode_id: str, *rest: Any, **named: Any) -> int:
-        self.asked.append(episode_id)
+        self.calls.append(episode_id)
         return await super().last_sequence(namespace, episode_id, *rest, **named)
 
 
@@ -183,7 +183,7 @@ async def test_the_last_event_of_a_running_one_is_looked_up_once_in_a_day(world)
         for number in range(5):
             await single(world, f"e{number}")
         assert (await looking.sweep()).counts == {}
-    assert sorted(log.asked) == sorted([f"e{number}" for number in range(5)] * 3)
+    assert sorted(log.calls) == sorted([f"e{number}" for number in range(5)] * 3)
 
 
 async def test_many_that_are_due_at_once_are_all_abandoned_in_batches(world, monkeypatch):

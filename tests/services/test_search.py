@@ -176,12 +176,12 @@ class CountingReranker(OverlapReranker):
 
     def __init__(self, reached: int | None = None) -> None:
         super().__init__(reached)
-        self.asked: list[tuple[str, list[str], float]] = []
+        self.calls: list[tuple[str, list[str], float]] = []
 
     async def score(
         self, query: str, texts: Sequence[str], *, seconds: float
     ) -> list[float | None]:
-        self.asked.append((query, list(texts), seconds))
+        self.calls.append((query, list(texts), seconds))
         return await super().score(query, texts, seconds=seconds)
 
 
@@ -261,10 +261,10 @@ async def test_nobody_is_asked_unless_it_is_wanted(world):
     for task in NEAR:
         await save(world, task)
     answer = await ask(asked, ASKED)
-    assert reranker.asked == []
+    assert reranker.calls == []
     assert all(part(hit, "rerank") is None for hit in answer.hits)
     await ask(asked, ASKED, rerank=True)
-    assert len(reranker.asked) == 1
+    assert len(reranker.calls) == 1
 
 
 async def test_the_best_candidates_are_read_within_the_bounds_prose_and_code(world):
@@ -275,7 +275,7 @@ async def test_the_best_candidates_are_read_within_the_bounds_prose_and_code(wor
     asked = reranking(world, reranker, RerankBounds(candidates=7, seconds=0.5))
     plain = await ask(asked, "log in to the shop by mail", limit=31)
     found = await ask(asked, "log in to the shop by mail", limit=31, rerank=True)
-    [(query, texts, seconds)] = reranker.asked
+    [(query, texts, seconds)] = reranker.calls
     assert (query, len(texts), seconds) == ("log in to the shop by mail", 7, 0.5)
     assert texts[0] == "Log in to the shop\nby mail\nlog In(user name)"
     reranked = [hit for hit in found.hits if part(hit, "rerank") is not None]

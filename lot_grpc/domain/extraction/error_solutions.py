@@ -72,8 +72,8 @@ def _message(error: ErrorSeen) -> str:
 
 
 def _context(task: str, failed: Step | None) -> str:
-    told = f"Task: {_cut(task, LONGEST_TASK)}"
-    return told if failed is None else f"{told}\nFailed at: {_call(failed)}"
+    text = f"Task: {_cut(task, LONGEST_TASK)}"
+    return text if failed is None else f"{text}\nFailed at: {_call(failed)}"
 
 
 def _sentence(step: Step) -> str:
@@ -87,8 +87,8 @@ def _sentence(step: Step) -> str:
 def _call(step: Step) -> str:
     """A step in one line."""
     args = _line(_json(step.args, LONGEST_ARGS), LONGEST_ARGS) if step.args else ""
-    told = " ".join(part for part in (_line(step.note, LONGEST_NOTE), args) if part)
-    return f"{step.name}: {told}" if told else step.name
+    details = " ".join(part for part in (_line(step.note, LONGEST_NOTE), args) if part)
+    return f"{step.name}: {details}" if details else step.name
 
 
 def _json(value: Any, size: int) -> str:

@@ -195,8 +195,8 @@ class MemoryServicer(ErrorSolutionRpcs, SessionRpcs):
         watcher = self._services.changes.watcher
         requested = watch_from_pb(request, watcher.watched)
         async with aclosing(watcher.watch(requested)) as batches:
-            async for news in batches:
-                for message in batch_to_pb(news, requested.namespace):
+            async for batch in batches:
+                for message in batch_to_pb(batch, requested.namespace):
                     message.server_time.CopyFrom(time_to_pb(self._clock.now()))
                     yield message
 

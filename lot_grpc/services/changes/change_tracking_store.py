@@ -58,8 +58,8 @@ class ChangeTrackingStore(ForwardingStore):
         kept = stored_stamp(found[record.id].payload) if record.id in found else {}
         async with self._taking(collection, 1) as taken:
             keys = {**kept, **stamp(taken.writer_id, taken.first)}
-            stamped = replace(record, payload={**record.payload, **keys})
-            return await self._inner.replace(collection, stamped, when)
+            tracked = replace(record, payload={**record.payload, **keys})
+            return await self._inner.replace(collection, tracked, when)
 
     async def update(
         self,
@@ -90,13 +90,13 @@ class ChangeTrackingStore(ForwardingStore):
             return await self._inner.update_many(collection, updates)
         quiet = self._quiet.get(collection, frozenset())
         async with self._taking(collection, len(updates)) as taken:
-            stamped = [
+            tracked = [
                 one
                 if one.set.keys() <= quiet
                 else replace(one, set={**one.set, **stamp(taken.writer_id, taken.first + number)})
                 for number, one in enumerate(updates)
             ]
-            return await self._inner.update_many(collection, stamped)
+            return await self._inner.update_many(collection, tracked)
 
     @asynccontextmanager
     async def _taking(self, collection: str, count: int) -> AsyncIterator[ReservedNumbers]:

@@ -134,10 +134,10 @@ class EpisodeCreator:
         if draft.episode_id:
             epoch = await self._episodes.finish_open_delete(namespace, draft.episode_id)
         episode_id = draft.episode_id or new_id("e")
-        ask = IdempotencyKey(
+        key = IdempotencyKey(
             namespace, method, request_id, draft.hash(), {"episode_id": episode_id}
         )
-        entry = await self._idempotency.begin(ask)
+        entry = await self._idempotency.begin(key)
         episode_id = entry.plan["episode_id"]
         await self._episodes.refuse_repeat(entry, episode_id)
         return entry, episode_id, epoch
@@ -196,8 +196,8 @@ class EpisodeCreator:
         if not end.used_episode_ids:
             return
         if draft.request_id:
-            ask = IdempotencyKey(namespace, RECORD_METHOD, draft.request_id, draft.hash(), {})
-            repeat = await self._idempotency.find(ask) is not None
+            key = IdempotencyKey(namespace, RECORD_METHOD, draft.request_id, draft.hash(), {})
+            repeat = await self._idempotency.find(key) is not None
         else:
             named = draft.episode_id
             repeat = bool(named and await self._episodes.find_record(namespace, named))

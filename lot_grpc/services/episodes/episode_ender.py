@@ -69,12 +69,12 @@ class EpisodeEnder:
         end.check()
         plan = {"episode_id": episode_id}
         content = content_hash([episode_id, end_hash(end), extract])
-        ask = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
-        if end.used_episode_ids and not await self._idempotency.find(ask):
+        key = IdempotencyKey(namespace, "EndEpisode", request_id, content, plan)
+        if end.used_episode_ids and not await self._idempotency.find(key):
             episode = episode_from_record(await self._episodes.read_record(namespace, episode_id))
             if not episode.status.ended:  # on a repeat it may be deleted since
                 await self._reuse.require(namespace, end.used_episode_ids, episode_id)
-        entry = await self._idempotency.begin(ask)
+        entry = await self._idempotency.begin(key)
         await self._episodes.refuse_repeat(entry, episode_id)
         async with self._active_streams.turn(namespace, episode_id):
             ended = await self._end(namespace, episode_id, end, extract=extract)

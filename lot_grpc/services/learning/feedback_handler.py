@@ -135,14 +135,14 @@ class FeedbackHandler:
         ContentionError, after which a retry or the sweep does the rest.
         """
         plan = {"learning_event_id": new_id("le")}
-        ask = IdempotencyKey(namespace, "SubmitFeedback", draft.request_id, draft.hash(), plan)
-        entry = await self._idempotency.find(ask)
+        key = IdempotencyKey(namespace, "SubmitFeedback", draft.request_id, draft.hash(), plan)
+        entry = await self._idempotency.find(key)
         if entry is None:
             if draft.target is not None:
                 target = await self._checks[draft.target.kind](namespace, draft.target.id)
                 created = {CREATE_TIME: target.create_time} if target is not None else {}
-                ask = replace(ask, plan={**ask.plan, **created})
-            entry = await self._idempotency.begin(ask)
+                key = replace(key, plan={**key.plan, **created})
+            entry = await self._idempotency.begin(key)
         record = await self._event(namespace, draft, entry)
         with follow_up():
             await self._finish(record, again=not entry.first)
@@ -170,14 +170,14 @@ class FeedbackHandler:
             if await self._tombstones.deleted_since(entry, ResourceKind.LEARNING_EVENT, own):
                 raise LearningEventNotFoundError(namespace, own, DELETED_SINCE)
         given = draft.reward is not None
-        told = Judgement(draft.reward or 0.0, conclusive=True) if given else judge(draft.text)
+        judgement = Judgement(draft.reward or 0.0, conclusive=True) if given else judge(draft.text)
         content = LearningEventContent(
             USER_FEEDBACK,
             task=draft.task,
             text=draft.text,
-            reward=told.reward,
+            reward=judgement.reward,
             target=draft.target,
-            metadata={} if given else {"reward_inferred": True, "conclusive": told.conclusive},
+            metadata={} if given else {"reward_inferred": True, "conclusive": judgement.conclusive},
         )
         event = LearningEvent(namespace, own, content, self._time.now())
         record = learning_event_record(event, self._time.sort_key(), applied=False)

@@ -89,10 +89,10 @@ class OutcomeLog:
 
         Raises OutcomeNotFoundError, OutcomeCorrectedError, RequestIdReusedError.
         """
-        ask = IdempotencyKey(
+        key = IdempotencyKey(
             namespace, _METHOD, draft.request_id, draft.hash(), {"outcome_id": new_id("o")}
         )
-        entry = await self._idempotency.find(ask)
+        entry = await self._idempotency.find(key)
         if entry is not None and entry.result is not None:
             resources = [ResourceRef(*one) for one in entry.result["resources"]]
             records = await self._counted.records(namespace, resources)
@@ -100,7 +100,7 @@ class OutcomeLog:
         undone = await self._entries(namespace, draft.outcome_id)
         if entry is None:
             await self._require_standing(namespace, undone)
-            entry = await self._idempotency.begin(ask)
+            entry = await self._idempotency.begin(key)
         recorded_outcomes = [
             self._correcting(recorded, entry.plan["outcome_id"], draft) for recorded in undone
         ]

@@ -67,9 +67,9 @@ def decision_from_record(record: Record) -> Decision:
     payload = record.payload
     result = None
     if "outcome" in payload:
-        told = payload["result"]
+        stored = payload["result"]
         result = DecisionOutcome(
-            Outcome(payload["outcome"]), told["time"], told.get("reward"), told["note"]
+            Outcome(payload["outcome"]), stored["time"], stored.get("reward"), stored["note"]
         )
     return Decision(
         record.namespace,
