@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Report
+from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Reports
 from lot_grpc.auth.authenticator import Authenticator
 from lot_grpc.auth.files import FileError
 from lot_grpc.auth.keys import KeyVerifier
@@ -171,19 +171,19 @@ def make_reranker(settings: Settings) -> Reranker:
 # --- the audit log --------------------------------------------------------------------------------
 
 
-def open_audit_log(configured: AuditSettings, report: Report) -> AuditFile | AuditOutput | None:
+def open_audit_log(configured: AuditSettings, reports: Reports) -> AuditOutput | None:
     """Open the configured audit log; None if it is off. Raises StartupError."""
     reads = configured.audit_reads
     if configured.audit == OFF:
         return None
     if configured.audit == STDOUT:
-        return AuditOutput(reads=reads, report=report)
+        return AuditOutput(reads=reads, reports=reports)
     return AuditFile(
         Path(configured.audit).expanduser(),
         reads=reads,
         max_bytes=configured.audit_max_bytes,
         files=configured.audit_files,
-        report=report,
+        reports=reports,
     )
 
 

@@ -26,7 +26,7 @@ from lot_grpc.domain.errors import (
     StartupError,
     StorageFullError,
 )
-from lot_grpc.log_lines import AuditLosses, Background, Calls
+from lot_grpc.log_lines import AuditReports, Background, Calls
 from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.reports import (
@@ -117,7 +117,7 @@ async def serve(
         )
         calls = Calls()
         stack.callback(calls.end)
-        audit = open_audit_log(settings.audit, AuditLosses())
+        audit = open_audit_log(settings.audit, AuditReports())
         if audit is not None:
             stack.callback(audit.close)
         observers = await stack.enter_async_context(monitored(settings, opened))
