@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Report
+from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput, Reports
 from lot_grpc.auth.authenticator import Authenticator
 from lot_grpc.auth.files import FileError
 from lot_grpc.auth.keys import KeyVerifier
@@ -171,19 +171,19 @@ def make_reranker(settings: Settings) -> Reranker:
 # --- the audit log --------------------------------------------------------------------------------
 
 
-def open_audit_log(configured: AuditSettings, report: Report) -> AuditFile | AuditOutput | None:
+def open_audit_log(configured: AuditSettings, reports: Reports) -> AuditOutput | None:
     """Open the configured audit log; None if it is off. Raises StartupError."""
     output, reads = configured.output, configured.reads
     if output == OFF:
         return None
     if output == STDOUT:
-        return AuditOutput(reads=reads, report=report)
+        return AuditOutput(reads=reads, reports=reports)
     return AuditFile(
         Path(output).expanduser(),
         reads=reads,
         max_bytes=configured.max_bytes,
         files=configured.files,
-        report=report,
+        reports=reports,
     )
 
 

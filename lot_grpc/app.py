@@ -28,7 +28,7 @@ from lot_grpc.domain.errors import (
     StorageFullError,
 )
 from lot_grpc.domain.rate_limits import PrincipalLimits
-from lot_grpc.log_lines import AuditLosses, Background, Calls
+from lot_grpc.log_lines import AuditReports, Background, Calls
 from lot_grpc.monitoring import monitored
 from lot_grpc.ports import Embedder
 from lot_grpc.redaction import SecretFinder
@@ -179,7 +179,7 @@ async def _guards(
     secrets: SecretFinder | None,
 ) -> AsyncIterator[Guards]:
     """What checks and observes the calls, until the block is left."""
-    audit = open_audit_log(settings.audit, AuditLosses())
+    audit = open_audit_log(settings.audit, AuditReports())
     with closing(audit) if audit is not None else nullcontext():
         async with monitored(settings, opened) as observers:
             yield Guards(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 from lot_grpc.domain.errors import StartupError
 from lot_grpc.telemetry.metrics import AUDIT_LOST, AUDIT_RECORDS
@@ -22,8 +23,18 @@ from lot_grpc.telemetry.metrics import AUDIT_LOST, AUDIT_RECORDS
 OFF: Final = "off"
 STDOUT: Final = "stdout"
 
-Report = Callable[[int, str], None]
-"""Takes how many records were lost so far, and why; 0 once they are written again."""
+
+class Reports(Protocol):
+    """Hears of what goes wrong while the log is written."""
+
+    def lost(self, records: int, why: str) -> None:
+        """A record was lost; ``records``: how many so far."""
+
+    def recovered(self) -> None:
+        """Records are written again."""
+
+    def not_rotated(self, why: str) -> None:
+        """The file is full and cannot be renamed, so it grows on."""
 
 
 def audit_time() -> str:
@@ -31,48 +42,39 @@ def audit_time() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-class AuditFile:
-    """Appends to a file, which it creates with mode 0600 if there is none.
+def json_line(record: Mapping[str, object]) -> str:
+    """A record as JSON in one line, in which whatever steers a terminal is escaped."""
+    text = json.dumps(record, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in text)
 
-    At ``max_bytes`` the file is renamed to ``NAME.1``, and earlier ones to the next number; at most
-    ``files`` of them are kept. If something else renamed or removed the file, a new one is
-    created. Several processes may append, but only one may rotate.
 
-    If it cannot be written, calls continue, ``report`` is called, and the number of lost records is
-    the first line once it can be written again.
+class AuditOutput:
+    """Writes to standard output.
+
+    If that fails, calls continue, ``reports`` hears of it, and the number of lost records is the
+    first line once it works again.
 
     Attributes:
         reads: Whether calls that change nothing are recorded too.
-        lost: How many records could not be written, since the process began.
+        losses: How many records could not be written, since the process began.
     """
 
-    def __init__(
-        self, path: Path, *, reads: bool, max_bytes: int, files: int, report: Report
-    ) -> None:
-        """Open it.
-
-        Raises:
-            StartupError: It cannot be written.
-        """
+    def __init__(self, *, reads: bool, reports: Reports) -> None:
+        """Raises StartupError if there is no standard output."""
         self.reads = reads
-        self.lost = 0
+        self.losses = 0
+        self._reports = reports
         self._unsaid = 0
         """Lost records that the log does not mention yet."""
-        self._path = path
-        self._max_bytes = max_bytes
-        self._files = files
-        self._report = report
         self._opened = -1
-        self._inode = self._size = 0
         self._torn = False
+        """Whether the last line has no end."""
         try:
             self._open()
         except OSError as error:
-            raise StartupError(
-                f"the audit log {path} cannot be written: {error.strerror or error}; set LOT_AUDIT "
-                "to a file in a folder that this user may write, or to off",
-                path=path,
-            ) from error
+            raise self._refusal(error.strerror or str(error)) from error
 
     def write(self, record: Mapping[str, object]) -> None:
         """Append a record."""
@@ -81,79 +83,113 @@ class AuditFile:
             if self._unsaid:
                 self._append({"event": "lost", "records": self._unsaid})
                 self._unsaid = 0
-                self._report(0, "")
+                self._reports.recovered()
             self._append(record)
             AUDIT_RECORDS.add()
         except OSError as error:
-            self.lost += 1
+            self.losses += 1
             AUDIT_LOST.add()
             self._unsaid += 1
-            self._report(self.lost, error.strerror or str(error))
+            self._reports.lost(self.losses, error.strerror or str(error))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the log."""
         if self._opened >= 0:
             os.close(self._opened)
             self._opened = -1
 
     def _append(self, record: Mapping[str, object]) -> None:
-        line = _line(record).encode()
+        line = json_line({"time": audit_time(), **record}).encode() + b"\n"
         if self._torn:
             line = b"\n" + line
         written = os.write(self._opened, line)
-        self._size += written
         self._torn = written < len(line)
         if self._torn:
             raise OSError(0, "the disk is full")
 
+    def _open(self) -> None:
+        if sys.stdout is None:  # closed by whoever started the process
+            raise OSError(0, "it is closed")
+        self._opened = os.dup(sys.stdout.fileno())
+
     def _make_ready(self) -> None:
-        """Open the file again if it is another one now, or was written to; rotate it if full."""
+        """Called before each record. Standard output stays open."""
+
+    def _refusal(self, why: str) -> StartupError:
+        return StartupError(
+            f"the audit log cannot be written to standard output: {why}; open it, or set LOT_AUDIT "
+            "to a file or to off"
+        )
+
+
+class AuditFile(AuditOutput):
+    """Appends to a file, which it creates with mode 0600 if there is none.
+
+    At ``max_bytes`` the file is renamed to ``NAME.1``, and earlier ones to the next number; at most
+    ``files`` of them are kept. If something else renamed or removed the file, a new one is created.
+    A file that cannot be renamed grows by ``max_bytes`` before that is tried again. Several
+    processes may append, but only one may rotate.
+    """
+
+    def __init__(
+        self, path: Path, *, reads: bool, max_bytes: int, files: int, reports: Reports
+    ) -> None:
+        """Open it; raises StartupError if it cannot be written."""
+        self._path = _target(path)
+        self._max_bytes = self._rotate_at = max_bytes
+        self._files = files
+        super().__init__(reads=reads, reports=reports)
+
+    def _make_ready(self) -> None:
+        """Open the file again if it is another one now; rotate it if it is full."""
+        if self._opened < 0 or not (size := self._size()):
+            self._open()
+        elif size >= self._rotate_at:
+            self._rotate(size)
+        else:
+            self._torn = not self._ends_a_line(size)
+
+    def _size(self) -> int:
+        """The size of the file; 0 if it is not the open one."""
         try:
             found = os.stat(self._path)  # noqa: PTH116
-            same = self._opened >= 0 and (found.st_ino, found.st_size) == (self._inode, self._size)
         except FileNotFoundError:
-            same = False
-        if not same:
-            self._open()
-        if self._size >= self._max_bytes:
+            return 0
+        return found.st_size if os.path.samestat(found, os.fstat(self._opened)) else 0
+
+    def _rotate(self, size: int) -> None:
+        try:
             for number in range(self._files - 1, 0, -1):
                 with suppress(FileNotFoundError):
                     _numbered(self._path, number).replace(_numbered(self._path, number + 1))
             self._path.replace(_numbered(self._path, 1))
+        except OSError as error:
+            self._rotate_at = size + self._max_bytes
+            self._reports.not_rotated(error.strerror or str(error))
+        else:
+            self._rotate_at = self._max_bytes
             self._open()
 
     def _open(self) -> None:
         self.close()
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        # Without O_NONBLOCK, opening a pipe would wait for its reader.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._opened = os.open(self._path, flags, 0o600)
         found = os.fstat(self._opened)
-        self._inode, self._size = found.st_ino, found.st_size
-        self._torn = bool(self._size) and os.pread(self._opened, 1, self._size - 1) != b"\n"
+        if not stat.S_ISREG(found.st_mode):
+            self.close()
+            raise OSError(0, "it is not a regular file")
+        self._torn = bool(found.st_size) and not self._ends_a_line(found.st_size)
 
+    def _ends_a_line(self, size: int) -> bool:
+        return os.pread(self._opened, 1, size - 1) == b"\n"
 
-class AuditOutput:
-    """Writes to standard output. If that is closed, ``report`` is told."""
-
-    def __init__(self, *, reads: bool, report: Report) -> None:
-        self.reads = reads
-        self.lost = 0
-        self._report = report
-
-    def write(self, record: Mapping[str, object]) -> None:
-        """Write a record."""
-        try:
-            sys.stdout.write(
-                json.dumps({"time": audit_time(), **record}, ensure_ascii=False) + "\n"
-            )
-            sys.stdout.flush()
-            AUDIT_RECORDS.add()
-        except (OSError, ValueError) as error:
-            self.lost += 1
-            AUDIT_LOST.add()
-            self._report(self.lost, str(error))
-
-    def close(self) -> None:
-        """Nothing to close."""
+    def _refusal(self, why: str) -> StartupError:
+        return StartupError(
+            f"the audit log {self._path} cannot be written: {why}; set LOT_AUDIT to a file in a "
+            "folder that this user may write, to stdout, or to off",
+            path=self._path,
+        )
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -163,12 +199,13 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     number that a killed rotation left out. A concurrent rotation changes nothing: all files are
     opened first, the newest before those that it becomes.
     """
+    path = _target(path)
     rotated = path.parent.glob(f"{escape(path.name)}.*")
-    last = max((int(one.suffix[1:]) for one in rotated if one.suffix[1:].isdecimal()), default=0)
+    numbers = {0, *(int(one.suffix[1:]) for one in rotated if one.suffix[1:].isdecimal())}
     with ExitStack() as stack:
         files: dict[int, TextIO] = {}
-        for number in range(last + 2):
-            with suppress(FileNotFoundError):
+        for number in sorted(numbers | {number + 1 for number in numbers}):
+            with suppress(FileNotFoundError, IsADirectoryError):
                 file = _numbered(path, number).open(encoding="utf-8", errors="replace")
                 files.setdefault(os.fstat(file.fileno()).st_ino, stack.enter_context(file))
         for lines in reversed(files.values()):
@@ -179,8 +216,9 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
                         yield record
 
 
-def _line(record: Mapping[str, object]) -> str:
-    return json.dumps({"time": audit_time(), **record}, ensure_ascii=False) + "\n"
+def _target(path: Path) -> Path:
+    """What a link leads to: the file is renamed, not the link."""
+    return Path(os.path.realpath(path))
 
 
 def _numbered(path: Path, number: int) -> Path:

@@ -77,21 +77,27 @@ class Background:
         _log.warning(what, reason=reason, times=more, within_seconds=REPEATS_SECONDS)
 
 
-class AuditLosses:
+class AuditReports:
     """Logs that audit records cannot be written (at once, then every minute), and recovery."""
 
     def __init__(self) -> None:
         self._logged = float("-inf")
 
-    def __call__(self, lost: int, why: str) -> None:
-        """Take the number of records lost so far; 0 once they are written again."""
+    def lost(self, records: int, why: str) -> None:
+        """A record was lost; ``records``: how many so far."""
         now = time.monotonic()
-        if not lost:
-            self._logged = float("-inf")
-            _log.warning("the audit log is written again")
-        elif now - self._logged >= REPEATS_SECONDS:
+        if now - self._logged >= REPEATS_SECONDS:
             self._logged = now
-            _log.error("the audit log cannot be written; calls continue", lost=lost, why=why)
+            _log.error("the audit log cannot be written; calls continue", lost=records, why=why)
+
+    def recovered(self) -> None:
+        """Records are written again."""
+        self._logged = float("-inf")
+        _log.warning("the audit log is written again")
+
+    def not_rotated(self, why: str) -> None:
+        """The file is full and cannot be renamed, so it grows on."""
+        _log.error("the audit log cannot be rotated; it grows on", why=why)
 
 
 def _explained(error: object, *, bug: bool) -> tuple[str, dict[str, object]]:

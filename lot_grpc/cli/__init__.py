@@ -8,9 +8,12 @@ from lot_grpc.cli.start import importing
 READER_GONE = 141
 """Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
 
+_STANDARD_ERROR = 2
+
 
 def main() -> None:
     """Run the command line. Ctrl-C ends it quietly, however early."""
+    _open_standard_streams()
     try:
         with importing():
             from lot_grpc.cli.app import app
@@ -25,3 +28,15 @@ def main() -> None:
         sys.stderr.write("interrupted\n")
         sys.stderr.flush()
         os._exit(130)
+
+
+def _open_standard_streams() -> None:
+    """Give standard streams that are closed to nobody else.
+
+    The next file to be opened would get their number, and with it what libraries print.
+    """
+    while (opened := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        pass
+    os.close(opened)
+    if sys.stderr is None:
+        sys.stderr = open(_STANDARD_ERROR, "w", closefd=False)  # noqa: SIM115 - until the end

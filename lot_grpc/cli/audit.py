@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from datetime import datetime
 from pathlib import Path
@@ -53,8 +52,10 @@ def audit(
         maxlen=limit or _LISTED,
     )
     if as_json:
+        from lot_grpc.audit_log import json_line
+
         for one in found:
-            typer.echo(json.dumps(one, ensure_ascii=False))
+            typer.echo(json_line(one))
     else:
         print_table(screen(), _COLUMNS, list(found))
 

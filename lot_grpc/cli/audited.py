@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, redirect_stdout, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,27 +65,38 @@ def _user() -> str:
 
 def _write(configured: AuditSettings, record: Mapping[str, object], state: str) -> None:
     """Append a record. ``state``: what to say of the command if that fails."""
-    from lot_grpc.audit_log import OFF, STDOUT, AuditFile, AuditOutput
+    from lot_grpc.audit_log import OFF, STDOUT, AuditFile, audit_time, json_line
 
-    def failed(lost: int, why: str) -> None:
-        raise StartupError(f"the audit log cannot be written: {why}")
-
+    output = configured.output
     try:
-        if configured.audit == STDOUT:
-            with redirect_stdout(sys.stderr):  # standard output has what the command prints
-                AuditOutput(reads=False, report=failed).write(record)
-        elif configured.audit != OFF:
-            path = Path(configured.audit).expanduser()
+        if output == STDOUT:
+            # Standard output has what the command prints.
+            sys.stderr.write(json_line({"time": audit_time(), **record}) + "\n")
+        elif output != OFF:
+            path = Path(output).expanduser()
             # Only the server rotates: two at once could rename a file over one that is full.
             with (
                 _as_owner_of(path),
                 closing(
-                    AuditFile(path, reads=False, max_bytes=sys.maxsize, files=1, report=failed)
-                ) as file,
+                    AuditFile(path, reads=False, max_bytes=sys.maxsize, files=1, reports=_Fails())
+                ) as log,
             ):
-                file.write(record)
+                log.write(record)
     except StartupError as error:
         raise StartupError(f"{error.message}; {state}") from error
+
+
+class _Fails:
+    """Ends the command if its record is lost."""
+
+    def lost(self, records: int, why: str) -> None:
+        raise StartupError(f"the audit log cannot be written: {why}")
+
+    def recovered(self) -> None:
+        pass
+
+    def not_rotated(self, why: str) -> None:
+        pass
 
 
 @contextmanager

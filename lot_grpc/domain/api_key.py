@@ -193,9 +193,9 @@ def revoked(key: ApiKey, now: datetime) -> ApiKey:
 def rotated(
     key: ApiKey, now: datetime, previous_expire_time: datetime, expire_time: datetime | None
 ) -> tuple[ApiKey, str]:
-    """The entry with a new key, and that key. The present one is valid until a time.
+    """The entry with a new key, and that key. The present one is valid until a time, or its expiry.
 
-    ``expire_time`` replaces that of the entry; None: it stays.
+    ``expire_time`` is that of the new key; None: that of the present one.
 
     Raises:
         ValueError: It is revoked, expired or a certificate.
@@ -208,7 +208,7 @@ def rotated(
         hash=key_hash(text),
         expire_time=expire_time or key.expire_time,
         previous_hash=key.hash,
-        previous_expire_time=previous_expire_time,
+        previous_expire_time=min(previous_expire_time, key.expire_time or previous_expire_time),
     )
     if (state := made.state(now)) != "valid":
         hint = "give a new expiry (--expires)" if state == "expired" else "create another one"

@@ -35,6 +35,11 @@ from lot_grpc.telemetry.spans import Span
 
 _log = structlog.get_logger()
 
+_LIBRARY_LOG: Final = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
+
+_TRACES: Final = "traces"
+_METRICS: Final = "metrics"
+
 _SPANS_SECONDS: Final = 2.0
 """How often spans are sent."""
 _BATCH: Final = 512
@@ -78,7 +83,8 @@ class OtlpSender:
         self._scope = InstrumentationScope("lot_grpc", version)
         self._begun = time.time_ns()
         self._reason = ""
-        self._failing = False
+        self._failing: set[str] = set()
+        """Of traces and metrics, what could not be sent the last time."""
         self._shut_down = False
         self._stop = threading.Event()
         insecure = not endpoint.startswith("https:")
@@ -91,9 +97,8 @@ class OtlpSender:
         """Begin to send."""
         # The library logs every failure; we log once that it fails, and why.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-        exporter = logging.getLogger("opentelemetry.exporter.otlp.proto.grpc.exporter")
-        exporter.setLevel(logging.ERROR)
-        exporter.addFilter(self._remember)
+        _LIBRARY_LOG.setLevel(logging.ERROR)
+        _LIBRARY_LOG.addFilter(self._remember)
         self._thread.start()
 
     def end(self, span: Span) -> None:
@@ -106,10 +111,11 @@ class OtlpSender:
     async def close(self) -> None:
         """Send the rest, unless the collector is away."""
         self._stop.set()
-        if self._failing:
+        if _TRACES in self._failing:
             self._shut()
         await asyncio.to_thread(self._thread.join, _CLOSE_SECONDS)
         self._shut()
+        _LIBRARY_LOG.removeFilter(self._remember)
 
     def _shut(self) -> None:
         if not self._shut_down:
@@ -125,45 +131,53 @@ class OtlpSender:
         next_metrics = time.monotonic() + self._metrics_seconds
         while True:
             stopping = self._stop.wait(_SPANS_SECONDS)
-            try:
-                self._send_spans()
-                if self._metrics_seconds and (stopping or time.monotonic() >= next_metrics):
-                    next_metrics = time.monotonic() + self._metrics_seconds
-                    self._send_metrics()
-            except Exception as error:  # noqa: BLE001 - the thread must not end
-                self._reason = repr(error)[:_REASON_CHARACTERS]
-                self._report(ok=False)
+            while self._spans and self._sent(_TRACES, self._send_spans):
+                pass
+            if self._metrics_seconds and (stopping or time.monotonic() >= next_metrics):
+                next_metrics = time.monotonic() + self._metrics_seconds
+                self._sent(_METRICS, self._send_metrics)
             if stopping:
                 return
 
-    def _send_spans(self) -> None:
-        while self._spans:
-            batch = [self._spans.popleft() for _ in range(min(_BATCH, len(self._spans)))]
-            result = self._span_exporter.export([self._readable(span) for span in batch])
-            self._report(ok=result.name == "SUCCESS")
-            if result.name != "SUCCESS":
-                SPANS_LOST.add(by=len(batch))
-                return
+    def _sent(self, what: str, send: Callable[[], bool]) -> bool:
+        """Send, and say once that it fails, and once that it works again."""
+        self._reason = ""
+        try:
+            sent = send()
+        except Exception as error:  # noqa: BLE001 - the thread must not end
+            self._reason = repr(error)[:_REASON_CHARACTERS]
+            sent = False
+        if sent and what in self._failing:
+            self._failing.remove(what)
+            _log.info("telemetry is sent again", what=what, endpoint=self._endpoint)
+        elif not sent and what not in self._failing:
+            self._failing.add(what)
+            _log.warning(
+                "telemetry cannot be sent; unsent spans are dropped",
+                what=what,
+                endpoint=self._endpoint,
+                cause=self._reason,
+            )
+        return sent
 
-    def _send_metrics(self) -> None:
+    def _send_spans(self) -> bool:
+        batch = [self._spans.popleft() for _ in range(min(_BATCH, len(self._spans)))]
+        sent = False
+        try:
+            result = self._span_exporter.export([self._readable(span) for span in batch])
+            sent = result.name == "SUCCESS"
+        finally:
+            if not sent:
+                SPANS_LOST.add(by=len(batch))
+        return sent
+
+    def _send_metrics(self) -> bool:
         running = asyncio.run_coroutine_threadsafe(_awaited(self._refresh), self._calls_loop)
         with suppress(TimeoutError):  # a busy loop: the last ones are sent
             running.result(_TIMEOUT_SECONDS)
         scope = data.ScopeMetrics(self._scope, list(self._metrics()), "")
         sent = data.MetricsData([data.ResourceMetrics(self._resource, [scope], "")])
-        self._report(ok=self._metric_exporter.export(sent).name == "SUCCESS")
-
-    def _report(self, *, ok: bool) -> None:
-        """Say once that it fails, and once that it works again."""
-        if ok and self._failing:
-            _log.info("traces and metrics are sent again", endpoint=self._endpoint)
-        elif not ok and not self._failing:
-            _log.warning(
-                "traces and metrics cannot be sent; unsent spans are dropped",
-                endpoint=self._endpoint,
-                cause=self._reason,
-            )
-        self._failing = not ok
+        return self._metric_exporter.export(sent).name == "SUCCESS"
 
     # --- spans ------------------------------------------------------------------------------------
 

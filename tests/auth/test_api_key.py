@@ -149,6 +149,15 @@ def test_a_rotation_keeps_everything_but_the_secret():
     assert rotated(key, NOW, NOW, NOW + 2 * HOUR)[0].expire_time == NOW + 2 * HOUR
 
 
+@pytest.mark.parametrize("now", [NOW, NOW + HOUR, NOW + 2 * HOUR], ids=["before", "at", "after"])
+def test_a_grace_does_not_outlive_the_expiry_of_the_old_key(now):
+    """Neither does it bring back a key that has expired."""
+    key, _ = make_key(expire_time=NOW + HOUR)
+    made, _ = rotated(key, now, now + 24 * HOUR, now + 48 * HOUR)
+    assert made.previous_expire_time == NOW + HOUR
+    assert made.expire_time == now + 48 * HOUR
+
+
 def test_what_is_over_or_no_key_is_not_rotated():
     key, _ = make_key(expire_time=NOW + HOUR)
     with pytest.raises(ValueError, match="planner is revoked; create another"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 from lot_grpc.audit_log import records
-from tests.e2e.process import run
+from tests.e2e.process import PATIENCE, command, environment, run
 from tests.leaks import audit_files, leaks
 
 
@@ -56,6 +57,19 @@ def test_a_log_that_cannot_be_opened_refuses_the_start(data: Path, tmp_path: Pat
     assert refused.code == 1
     assert "cannot be written" in refused.errors
     assert not (data / "memories").exists()
+
+
+def test_a_closed_standard_output_refuses_the_start(data: Path) -> None:
+    served = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command("serve")],
+        env=environment(data, {"LOT_AUDIT": "stdout"}),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert served.returncode == 1
+    assert "standard output: it is closed" in served.stderr
 
 
 def test_the_command_says_what_it_needs(data: Path, tmp_path: Path) -> None:

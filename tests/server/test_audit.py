@@ -15,6 +15,7 @@ from lot_grpc.domain.errors import CredentialsInvalidError, CredentialsRequiredE
 from lot_grpc.pb.lot.v1 import episode_pb2, episode_service_pb2
 from lot_grpc.server.audit import MAX_IDS
 from lot_grpc.server.guards import Guards
+from lot_grpc.telemetry.spans import Span, Tracer
 from tests.server.examples import EXAMPLES, prepare
 from tests.server.marking import WRITES, call, in_order, marked
 from tests.server.service import serving
@@ -180,9 +181,11 @@ async def test_an_unknown_rpc_is_not_named(kept: Kept) -> None:
 
 @pytest.mark.parametrize("rpc", sorted(EXAMPLES))
 async def test_no_content_is_recorded(rpc: str) -> None:
-    """Of no RPC, whatever its answer: neither in the audit log nor in the server's own."""
+    """Of no RPC, whatever its answer: neither in the audit log nor in the server's own or spans."""
     kept, marker = Kept(reads=True), "MarkerOfContents0123456789"
-    async with serving(guards=Guards(audit=kept)) as lot:
+    spans: list[Span] = []
+    tracer = Tracer(spans.append, 1.0, contents=False)
+    async with serving(guards=Guards(audit=kept, tracer=tracer)) as lot:
         await prepare(lot)
         request, _ = marked(rpc, lot.namespace, marker)
         if "request_id" in request.DESCRIPTOR.fields_by_name:
@@ -190,7 +193,9 @@ async def test_no_content_is_recorded(rpc: str) -> None:
         await call(lot, rpc, request)
         await asyncio.sleep(0)
         logged = json.dumps([kept.records, [str(one) for one in lot.log]])
+        logged += str([(one.name, one.attributes, one.error) for one in spans])
     assert kept.of(rpc), "it is recorded"
+    assert spans
     assert marker not in logged
 
 

@@ -177,6 +177,62 @@ async def test_writes_at_once_do_not_exceed_a_quota_together(kind: type[InMemory
     assert await used(world) == await counted(world)
 
 
+class Watch:
+    """The monotonic clock of the counters."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+async def test_what_other_processes_write_counts_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a shared store, each exceeds a quota at most by what the others wrote within it."""
+    watch, clock = Watch(), FixedClock()
+    monkeypatch.setattr("lot_grpc.services.quotas.counter.time", watch)
+    monkeypatch.setattr("lot_grpc.services.quotas.counters.time", watch)
+    world = await open_world(SharedStore(clock), clock)
+    await set_quota(world, 30)
+    processes = [world.another_process() for _ in range(3)]
+
+    async def stored(process: World, number: int) -> int:
+        made = await process.services.memories.memories.create_many(
+            NS, [memory(f"note {number} {n} {watch.now}") for n in range(4)]
+        )
+        return sum(not isinstance(one, LotError) for one in made)
+
+    held = 0
+    for _ in range(8):
+        added = [await stored(process, n) for n, process in enumerate(processes)]
+        held += sum(added)
+        assert held <= 30 + 4 * (len(processes) - 1), "what the others wrote within the second"
+        watch.now += 1
+        assert {(await used(process)).records for process in processes} == {held}
+    assert held >= 30
+    assert [await stored(process, 9) for process in processes] == [0, 0, 0]
+
+
+async def test_room_that_another_process_made_is_found_after_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch, clock = Watch(), FixedClock()
+    monkeypatch.setattr("lot_grpc.services.quotas.counter.time", watch)
+    world = await open_world(SharedStore(clock), clock)
+    await set_quota(world, 1)
+    other = world.another_process()
+    memories = world.services.memories.memories
+    await memories.create(NS, memory("one", memory_id="m"))
+    with pytest.raises(QuotaExceededError):
+        await other.services.memories.memories.create(NS, memory("two"))
+    await memories.delete(NS, "m")
+    watch.now += 1
+    await other.services.memories.memories.create(NS, memory("two"))
+    assert await counted(world) == await used(other)
+
+
 class Paused(InMemoryStore):
     """Stops each scan of memories until it may go on."""
 

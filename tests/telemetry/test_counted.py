@@ -21,6 +21,7 @@ from lot_grpc.domain.errors import (
     RateLimitedError,
 )
 from lot_grpc.domain.rate_limits import too_many_at_once
+from lot_grpc.log_lines import AuditReports
 from lot_grpc.server.status import to_status
 from lot_grpc.telemetry import metrics
 from lot_grpc.telemetry.instruments import Counter, Metric
@@ -84,7 +85,7 @@ def test_audit_records_are_counted_and_lost_ones_apart(
 ) -> None:
     written, lost = metrics.AUDIT_RECORDS.values()[()], metrics.AUDIT_LOST.values()[()]
     path = tmp_path / "audit"
-    log = AuditFile(path, reads=False, max_bytes=1000, files=2, report=lambda *_: None)
+    log = AuditFile(path, reads=False, max_bytes=1000, files=2, reports=AuditReports())
     log.write({"method": "a"})
     path.unlink()
     path.mkdir()

@@ -16,7 +16,7 @@ from lot_grpc.services.time_slice import TimeSlice
 
 _BATCH: Final = 100
 
-_RECOUNT_SECONDS: Final = 60.0
+_RECOUNT_SECONDS: Final = 1.0
 _RECOUNT_SHARE: Final = 1 / 50
 """On a shared store a count holds for so long, and counting takes no more than this share."""
 
