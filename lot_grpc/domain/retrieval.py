@@ -181,3 +181,4 @@ class RetrievalFilter:
     created_before: int | None = None
     has_outcome: bool | None = None
     holdout: bool | None = None
+    principal: str = ""
