@@ -24,12 +24,13 @@ def origin_text(origin: origin_pb2.Origin) -> str:
 
 
 def review_text(review: origin_pb2.Review) -> str:
-    """The state, when it was set, and the note; empty if no review is needed."""
+    """The state, when and by whom it was set, and the note; empty if no review is needed."""
     if not review.state:
         return ""
-    reviewed = field_text(review, "review_time")
-    state = REVIEW_STATES.word(review.state)
-    return one_line(": ".join(filter(None, (f"{state} {reviewed}".strip(), review.note))))
+    by = f"by {review.principal}" if review.principal else ""
+    parts = (REVIEW_STATES.word(review.state), field_text(review, "review_time"), by)
+    set_so = " ".join(filter(None, parts))
+    return one_line(": ".join(filter(None, (set_so, review.note))))
 
 
 def held_back_text(review: origin_pb2.Review) -> Text:

@@ -48,6 +48,9 @@ def retrievals(
         "--holdout/--no-holdout",
         help="Only those held out, or only those compared with them.",
     ),
+    principal: str = Option(
+        "", "--principal", metavar="NAME", help="Made by the principal with this name."
+    ),
     after: Timestamp | None = time_option(
         "--after", "Made after this time: ISO 8601, or how long ago, such as 2h or 3d."
     ),
@@ -73,6 +76,7 @@ def retrievals(
         created_before=before,
         has_outcome=outcome,
         holdout=holdout,
+        principal=principal,
     )
     if retrieval_id and (limit or narrowed.ByteSize()):
         raise typer.BadParameter("an ID cannot be combined with options that narrow the list")

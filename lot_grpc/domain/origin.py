@@ -61,11 +61,16 @@ HELD_BACK: Final = (ReviewState.PENDING, ReviewState.REJECTED)
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A review. ``review_time``: when it was set, in microseconds since 1970; None: by a write."""
+    """A review.
+
+    ``review_time``: when it was set, in microseconds since 1970; None: by a write. ``principal``:
+    the name of who set it then; empty without authentication.
+    """
 
     state: ReviewState
     note: str = ""
     review_time: int | None = None
+    principal: str = ""
 
 
 PENDING: Final = Review(ReviewState.PENDING)

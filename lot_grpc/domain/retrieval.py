@@ -135,9 +135,14 @@ class Retrieval:
     principal: str = ""
     epoch: int = 0
 
-    def showed(self, kind: str, id: str) -> bool:
-        """Whether it showed a resource."""
-        return ResourceRef(kind, id) in (one.resource for one in self.items)
+    def showed(self, resource: ResourceRef, create_time: int | None) -> bool:
+        """Whether it showed the resource that was created then: another may have its id later.
+
+        ``create_time`` None: whichever had the id.
+        """
+        return any(
+            one.resource == resource and create_time in (None, one.version[0]) for one in self.items
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +186,4 @@ class RetrievalFilter:
     created_before: int | None = None
     has_outcome: bool | None = None
     holdout: bool | None = None
+    principal: str = ""

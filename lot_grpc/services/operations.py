@@ -7,7 +7,6 @@ than one record, has a subclass, which its ``module.py`` provides.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from lot_grpc.domain.origin import Review
@@ -18,7 +17,12 @@ from lot_grpc.services.outcomes.logs import forget_logs, forget_older_logs
 from lot_grpc.services.paging import Fits, Page, Position, any_size, read_each, read_page
 from lot_grpc.services.records.collections import SORT_KEY
 from lot_grpc.services.records.counters import STATS_REVISION
-from lot_grpc.services.records.origin import REVIEW_NOTE, review_of, review_payload
+from lot_grpc.services.records.origin import (
+    REVIEW_NOTE,
+    REVIEW_PRINCIPAL,
+    review_of,
+    review_payload,
+)
 from lot_grpc.services.resource_spec import ResourceSpec
 from lot_grpc.services.runtime import Runtime
 from lot_grpc.services.transfer.rows import Row
@@ -186,7 +190,7 @@ class Resources(Generic[T, F]):
         async def attempt() -> tuple[Review, bool]:
             record = await self.read_record(namespace, id, etag=etag)
             stored = review_of(record.payload)
-            if stored is not None and replace(stored, review_time=given.review_time) == given:
+            if stored is not None and (stored.state, stored.note) == (given.state, given.note):
                 return stored, False
             if not await self._write_review(record, given):
                 raise ConflictError
@@ -201,7 +205,12 @@ class Resources(Generic[T, F]):
             self._collection,
             record.namespace,
             record.id,
-            set={REVIEW_NOTE: "", **review_payload(review), STATS_REVISION: number},
+            set={
+                REVIEW_NOTE: "",
+                REVIEW_PRINCIPAL: "",
+                **review_payload(review),
+                STATS_REVISION: number,
+            },
             when=as_read(record, "revision", STATS_REVISION),
         )
 

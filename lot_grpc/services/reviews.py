@@ -16,6 +16,7 @@ from lot_grpc.domain.origin import Review, ReviewState
 from lot_grpc.services.operations import ResourcesByKind
 from lot_grpc.services.time_slice import TimeSlice
 from lot_grpc.services.time_source import TimeSource
+from lot_grpc.work import current_caller
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,10 @@ class RecordReviewer:
         Each is one write, and a repeat of the call does what is left.
         """
         resources, time_slice = self._resources.of(draft.resource_kind), TimeSlice()
+        principal = current_caller().principal.name
         results = []
         for item in draft.items:
-            given = Review(draft.state, draft.note, self._time.now())
+            given = Review(draft.state, draft.note, self._time.now(), principal)
             try:
                 review, changed = await resources.review(namespace, item.id, given, item.etag)
                 results.append(Reviewed(item.id, review, changed))

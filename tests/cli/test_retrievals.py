@@ -87,7 +87,7 @@ def test_every_option_narrows_the_list(runner, address, told):
     options = [
         *("--method", "get_task_context", "--kind", "memory", "--item", "m-1"),
         *("--after", "2026-03-01T12:00Z", "--before", "2026-03-02T12:00Z"),
-        *("--outcome", "--no-holdout", "--limit", "3", "-n", "team"),
+        *("--outcome", "--no-holdout", "--limit", "3", "-n", "team", "--principal", "planner"),
     ]
     assert ran(runner, address, *options).exit_code == 0
     [asked] = told.asked
@@ -95,6 +95,7 @@ def test_every_option_narrows_the_list(runner, address, told):
     assert asked.filter.methods == [pb.RETRIEVAL_METHOD_GET_TASK_CONTEXT]
     assert asked.filter.item_kinds == [resource_kind_pb2.RESOURCE_KIND_MEMORY]
     assert asked.filter.item_id == "m-1"
+    assert asked.filter.principal == "planner"
     assert asked.filter.has_outcome
     assert asked.filter.HasField("holdout")
     assert not asked.filter.holdout

@@ -7,6 +7,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from lot_grpc.cli.app import app as command_line
+from lot_grpc.cli.origin_texts import review_text
+from lot_grpc.pb.lot.v1 import origin_pb2
 from tests.server.service import Lot, serving
 
 MODEL = {"kind": "ORIGIN_KIND_MODEL", "name": "m1"}
@@ -82,3 +84,14 @@ async def test_wrong_usage_says_what_is_missing():
             refused = await run(lot, "review", *given)
             assert refused.exit_code == 2
             assert sentence in " ".join(refused.stderr.replace("│", " ").split())
+
+
+def test_a_review_is_shown_with_who_set_it():
+    review = origin_pb2.Review(
+        state=origin_pb2.REVIEW_STATE_APPROVED, note="checked", principal="ann\x1b"
+    )
+    shown = review_text(review)
+    assert shown.startswith("approved by ann")
+    assert shown.endswith(": checked")
+    review.ClearField("principal")
+    assert review_text(review) == "approved: checked"

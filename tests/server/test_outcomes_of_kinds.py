@@ -20,23 +20,33 @@ FIELDS = {
 of_each_kind = pytest.mark.parametrize("key", FIELDS)
 
 
+async def store(lot: Any, key: str) -> None:
+    """Store an ``x`` of a kind."""
+    if key == "pattern_id":
+        await lot.patterns.SavePattern(pattern={"task": QUERY}, pattern_id="x")
+    elif key == "memory_id":
+        await lot.memories.CreateMemory(memory={"content": QUERY}, memory_id="x")
+    elif key == "episode_id":
+        await lot.episodes.RecordEpisode(
+            episode={
+                "task": QUERY,
+                "status": episode_pb2.EPISODE_STATUS_FAILED,
+                "error": {"type": "TimeoutError", "message": "TimeoutError: no answer in 30 s"},
+            },
+            episode_id="x",
+        )
+    else:
+        await lot.memories.SaveErrorSolution(
+            error_solution={"error_message": "KeyError: 'kid'", "resolution": "reload the keys"},
+            error_solution_id="x",
+        )
+
+
 @pytest.fixture
 async def filled(lot: Any) -> Any:
     """One ``x`` of each kind."""
-    await lot.patterns.SavePattern(pattern={"task": QUERY}, pattern_id="x")
-    await lot.memories.CreateMemory(memory={"content": QUERY}, memory_id="x")
-    await lot.episodes.RecordEpisode(
-        episode={
-            "task": QUERY,
-            "status": episode_pb2.EPISODE_STATUS_FAILED,
-            "error": {"type": "TimeoutError", "message": "TimeoutError: no answer in 30 s"},
-        },
-        episode_id="x",
-    )
-    await lot.memories.SaveErrorSolution(
-        error_solution={"error_message": "KeyError: 'kid'", "resolution": "reload the keys"},
-        error_solution_id="x",
-    )
+    for key in FIELDS:
+        await store(lot, key)
     return lot
 
 
@@ -87,6 +97,50 @@ async def test_what_was_not_shown_is_refused_by_name(filled, key):
     assert failed.metadata == {"retrieval_id": retrieval_id, "ids": "x"}
     assert "Name only what it showed" in failed.message
     assert not (await filled.patterns.ListOutcomes(**{key: "x"})).outcomes
+
+
+async def _anew(lot: Any, key: str) -> None:
+    """Delete ``x`` of a kind, and store another one under its ID."""
+    service = {"pattern_id": lot.patterns, "episode_id": lot.episodes}.get(key, lot.memories)
+    kind = "".join(word.title() for word in key.removesuffix("_id").split("_"))
+    await getattr(service, f"Delete{kind}")(**{key: "x"})
+    lot.clock.advance(1)
+    await store(lot, key)
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["waiting", "written"])
+@of_each_kind
+async def test_what_was_stored_anew_under_the_id_was_not_shown(filled, key, written):
+    _, retrieval_id = await shown(filled, key)
+    if written:
+        await filled.learning.ListRetrievals()
+    record = filled.patterns.RecordOutcome
+    given: dict[str, Any] = {f"{key}s": ["x"], "outcome": SUCCESS}
+    await record(**given, retrieval_id=retrieval_id)
+    await _anew(filled, key)
+    failed = await failure(record(**given, retrieval_id=retrieval_id))
+    assert (failed.code, failed.reason) == ("INVALID_ARGUMENT", "NOT_IN_RETRIEVAL")
+    assert "a deleted record with the same ID is another one" in failed.message
+    assert not (await filled.patterns.ListOutcomes(**{key: "x"})).outcomes
+    receipt = await filled.learning.GetRetrieval(retrieval_id=retrieval_id)
+    assert not receipt.retrieval.outcomes
+    counted = await record(**given, query=QUERY)
+    assert getattr(counted, FIELDS[key])[0].outcomes.success_count == 1
+    _, again = await shown(filled, key)
+    counted = await record(**given, retrieval_id=again)
+    assert getattr(counted, FIELDS[key])[0].outcomes.success_count == 2
+
+
+async def test_what_was_edited_since_was_shown(filled):
+    _, retrieval_id = await shown(filled, "memory_id")
+    filled.clock.advance(1)
+    await filled.memories.UpdateMemory(
+        memory_id="x", memory={"title": "another"}, update_mask={"paths": ["title"]}
+    )
+    counted = await filled.patterns.RecordOutcome(
+        memory_ids=["x"], outcome=SUCCESS, retrieval_id=retrieval_id
+    )
+    assert counted.memories[0].outcomes.success_count == 1
 
 
 @of_each_kind

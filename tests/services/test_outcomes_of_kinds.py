@@ -226,7 +226,8 @@ async def test_an_outcome_between_the_read_and_the_write_of_an_end_is_kept():
 
 
 def remembered(world: World, *shown: str) -> str:
-    items = [RetrievedItem(ResourceRef(kind, "x")) for kind in shown]
+    now = world.clock.now()
+    items = [RetrievedItem(ResourceRef(kind, "x"), (now, now, 1)) for kind in shown]
     begun = BegunRetrieval(NS, new_id("r"), NamespacePolicy())
     method = RetrievalMethod.GET_TASK_CONTEXT
     world.services.runtime.retrievals.remember(

@@ -94,15 +94,16 @@ class RetrievalNotFoundError(NotFoundError):
 
 
 class NotInRetrievalError(LotError):
-    """An outcome names records that its retrieval did not show."""
+    """An outcome names records that its retrieval did not show, or that were stored anew since."""
 
     reason = "NOT_IN_RETRIEVAL"
 
     def __init__(self, retrieval_id: str, ids: Sequence[str]) -> None:
         named = ", ".join(map(repr, ids[:10])) + (", …" if len(ids) > 10 else "")
         super().__init__(
-            f"retrieval {retrieval_id!r} did not show {named}; nothing was counted. Name only what "
-            "it showed, each in the field of its kind, or send query instead of retrieval_id",
+            f"retrieval {retrieval_id!r} did not show {named} (a deleted record with the same ID "
+            "is another one); nothing was counted. Name only what it showed, each in the field of "
+            "its kind, or send query instead of retrieval_id",
             retrieval_id=retrieval_id,
             ids=", ".join(ids[:10]),
         )

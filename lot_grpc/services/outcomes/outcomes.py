@@ -66,10 +66,14 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class _UsedOn:
-    """The query that the outcome is learned for, with its vector if known."""
+    """The query that the outcome is learned for, with its vector if known.
+
+    ``retrieval``: what must have shown all that was used, if the outcome names it.
+    """
 
     query: str = ""
     vector: Sequence[float] | None = None
+    retrieval: Retrieval | None = None
 
 
 class CountedResources:
@@ -145,7 +149,7 @@ class OutcomeRecorder:
         again = entry is not None
         if entry is None:
             used_on = await self._used_on(namespace, draft, resources, required=True)
-            present = await self._require(namespace, resources)
+            present = await self._require(namespace, resources, used_on.retrieval)
             key = replace(key, plan={**key.plan, CREATE_TIMES: create_times(present)})
             entry = await self._idempotency.begin(key)
         else:
@@ -186,8 +190,20 @@ class OutcomeRecorder:
             await self._idempotency.finish(entry, {})
         return await self._counted.recorded(outcome_id, namespace, resources, present)
 
-    async def _require(self, namespace: str, resources: Sequence[ResourceRef]) -> dict[str, Record]:
+    async def _require(
+        self, namespace: str, resources: Sequence[ResourceRef], retrieval: Retrieval | None
+    ) -> dict[str, Record]:
+        """The records of what was used, which must exist and have been shown."""
         present = await self._counted.records(namespace, resources)
+        if retrieval is not None:
+            created = create_times(present)
+            others = [
+                one.id
+                for one in resources
+                if not retrieval.showed(one, created.get(one.point(namespace)))
+            ]
+            if others:
+                raise NotInRetrievalError(retrieval.retrieval_id, others)
         for one in resources:
             if one.point(namespace) not in present:
                 raise self._counted.missing(namespace, one, "nothing was counted")
@@ -208,22 +224,16 @@ class OutcomeRecorder:
         query, retrieval = draft.query, None
         if draft.retrieval_id:
             retrieval = await self._retrievals.find(namespace, draft.retrieval_id)
-            if retrieval is not None and required:
-                _require_shown(retrieval, resources)
             if retrieval is None and required and not (query and resources):
                 hint = "send query as well, or instead" if resources else _NAME_USED
                 raise RetrievalNotFoundError(namespace, draft.retrieval_id, hint)
             query = query or (retrieval.query if retrieval else "")
         if not query or not any(learns_by_query(one.kind) for one in resources):
-            return _UsedOn(query)
+            return _UsedOn(query, retrieval=retrieval)
         vector = await self._vectors.of(query, retrieval)
-        return _UsedOn() if vector is None else _UsedOn(query, vector)
-
-
-def _require_shown(retrieval: Retrieval, resources: Sequence[ResourceRef]) -> None:
-    other = [one.id for one in resources if not retrieval.showed(one.kind, one.id)]
-    if other:
-        raise NotInRetrievalError(retrieval.retrieval_id, other)
+        if vector is None:
+            return _UsedOn(retrieval=retrieval)
+        return _UsedOn(query, vector, retrieval)
 
 
 def _key(namespace: str, draft: OutcomeDraft, method: str) -> IdempotencyKey:

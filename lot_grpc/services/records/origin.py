@@ -21,6 +21,7 @@ from lot_grpc.services.records.fields import Filters, any_of
 
 ORIGIN_KIND, ORIGIN_NAME = "origin_kind", "origin_name"
 REVIEW, REVIEW_NOTE, REVIEW_TIME = "review", "review_note", "review_time"
+REVIEW_PRINCIPAL = "review_principal"
 
 _HELD_BACK: Final = tuple(state.value for state in HELD_BACK)
 
@@ -61,6 +62,8 @@ def review_payload(review: Review | None) -> Payload:
         payload[REVIEW_NOTE] = review.note
     if review.review_time is not None:
         payload[REVIEW_TIME] = review.review_time
+    if review.principal:
+        payload[REVIEW_PRINCIPAL] = review.principal
     return payload
 
 
@@ -69,7 +72,12 @@ def review_of(payload: Mapping[str, Any]) -> Review | None:
     if REVIEW not in payload:
         return None
     state = ReviewState(payload[REVIEW])
-    return Review(state, payload.get(REVIEW_NOTE, ""), payload.get(REVIEW_TIME))
+    return Review(
+        state,
+        payload.get(REVIEW_NOTE, ""),
+        payload.get(REVIEW_TIME),
+        payload.get(REVIEW_PRINCIPAL, ""),
+    )
 
 
 def held_back(payload: Mapping[str, Any]) -> bool:

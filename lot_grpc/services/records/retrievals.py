@@ -124,6 +124,7 @@ def retrieval_conditions(narrowed: RetrievalFilter) -> list[Condition]:
         *after(SORT_KEY, narrowed.created_after),
         *before(SORT_KEY, narrowed.created_before),
         *equals(HOLDOUT, narrowed.holdout),
+        *equals(PRINCIPAL, narrowed.principal or None),
     ]
 
 

@@ -45,7 +45,7 @@ the event loop as long."""
 _WAITING_AT_MOST = 10_000
 _RECENT = 2_000
 """Recalls of this process that are kept in memory, so that an outcome need not read the store. Each
-takes 2 KB."""
+takes 5 KB with ten items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Retrievals:
     ) -> Retrieval | None:
         """A recall; None if it is older than the policy retains, or was lost in a crash.
 
-        Without ``scores``, its items may lack everything but kind and id.
+        Without ``scores``, its items may lack everything but kind, id and version.
         """
         point = retrieval_point(namespace, retrieval_id)
         known = self._waiting.get(point) or (None if scores else self._recent.get(point))
@@ -184,7 +184,7 @@ class Retrievals:
 
     def _keep(self, point: str, written: Retrieval) -> None:
         """Keep a recall as an outcome needs it; its vector as stored, in single precision."""
-        items = [RetrievedItem(one.resource) for one in written.items]
+        items = [RetrievedItem(one.resource, one.version) for one in written.items]
         self._recent[point] = replace(written, vector=array("f", written.vector), items=items)
         if len(self._recent) > _RECENT:
             del self._recent[next(iter(self._recent))]

@@ -12,6 +12,7 @@ from lot_grpc.services.records.resource_refs import RESOURCE_KIND
 from lot_grpc.services.records.retrievals import (
     EPOCH,
     HOLDOUT,
+    PRINCIPAL,
     SHOWN,
     VECTOR,
     retrieval_conditions,
@@ -40,7 +41,7 @@ RETRIEVAL: Final = ResourceSpec(
         description="The query of a recall and what it showed.",
         expires=True,
         indexes=CHANGE_INDEXES
-        | indexes(keyword=f"method {SHOWN}", integer=SORT_KEY, boolean=HOLDOUT),
+        | indexes(keyword=f"method {SHOWN} {PRINCIPAL}", integer=SORT_KEY, boolean=HOLDOUT),
         # The vector is of this store's model, and is not searched.
         export=ExportRule(dropped=frozenset({VECTOR, EPOCH})),
     ),

@@ -148,8 +148,8 @@ func (ReviewState) EnumDescriptor() ([]byte, []int) {
 	return file_lot_v1_origin_proto_rawDescGZIP(), []int{1}
 }
 
-// Origin says who wrote the text of a record. It is the writer's own claim: callers are not
-// authenticated.
+// Origin says who wrote the text of a record. It is the writer's own claim, and no role or
+// credentials confirm it.
 //
 // An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
 // that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
@@ -219,7 +219,9 @@ type Review struct {
 	Note string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
 	// When ReviewRecords last set the state or the note; unset if the record is PENDING because of a
 	// write.
-	ReviewTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=review_time,json=reviewTime,proto3" json:"review_time,omitempty"`
+	ReviewTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=review_time,json=reviewTime,proto3" json:"review_time,omitempty"`
+	// Name of the principal that set it then; empty if the server did not authenticate callers.
+	Principal     string `protobuf:"bytes,4,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +277,13 @@ func (x *Review) GetReviewTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Review) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
 var File_lot_v1_origin_proto protoreflect.FileDescriptor
 
 const file_lot_v1_origin_proto_rawDesc = "" +
@@ -282,12 +291,13 @@ const file_lot_v1_origin_proto_rawDesc = "" +
 	"\x13lot/v1/origin.proto\x12\x06lot.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"D\n" +
 	"\x06Origin\x12&\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x12.lot.v1.OriginKindR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x84\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xa2\x01\n" +
 	"\x06Review\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.lot.v1.ReviewStateR\x05state\x12\x12\n" +
 	"\x04note\x18\x02 \x01(\tR\x04note\x12;\n" +
 	"\vreview_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"reviewTime*\xb9\x01\n" +
+	"reviewTime\x12\x1c\n" +
+	"\tprincipal\x18\x04 \x01(\tR\tprincipal*\xb9\x01\n" +
 	"\n" +
 	"OriginKind\x12\x1b\n" +
 	"\x17ORIGIN_KIND_UNSPECIFIED\x10\x00\x12\x16\n" +

@@ -560,7 +560,9 @@ type RetrievalFilter struct {
 	// True: an outcome names it, corrections applied. False: none does.
 	HasOutcome *bool `protobuf:"varint,6,opt,name=has_outcome,json=hasOutcome,proto3,oneof" json:"has_outcome,omitempty"`
 	// True: held out. False: those it is compared with, made while the policy had a holdout share.
-	Holdout       *bool `protobuf:"varint,7,opt,name=holdout,proto3,oneof" json:"holdout,omitempty"`
+	Holdout *bool `protobuf:"varint,7,opt,name=holdout,proto3,oneof" json:"holdout,omitempty"`
+	// Made by the principal with this name, as in Retrieval.principal. At most 1 KiB.
+	Principal     string `protobuf:"bytes,8,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -642,6 +644,13 @@ func (x *RetrievalFilter) GetHoldout() bool {
 		return *x.Holdout
 	}
 	return false
+}
+
+func (x *RetrievalFilter) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
 }
 
 // Request of GetRetrieval.
@@ -939,7 +948,7 @@ const file_lot_v1_retrieval_proto_rawDesc = "" +
 	"\a_reward\"U\n" +
 	"\bUsedItem\x129\n" +
 	"\rresource_kind\x18\x01 \x01(\x0e2\x14.lot.v1.ResourceKindR\fresourceKind\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xf7\x02\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\x95\x03\n" +
 	"\x0fRetrievalFilter\x121\n" +
 	"\amethods\x18\x01 \x03(\x0e2\x17.lot.v1.RetrievalMethodR\amethods\x123\n" +
 	"\n" +
@@ -949,7 +958,8 @@ const file_lot_v1_retrieval_proto_rawDesc = "" +
 	"\x0ecreated_before\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\rcreatedBefore\x12$\n" +
 	"\vhas_outcome\x18\x06 \x01(\bH\x00R\n" +
 	"hasOutcome\x88\x01\x01\x12\x1d\n" +
-	"\aholdout\x18\a \x01(\bH\x01R\aholdout\x88\x01\x01B\x0e\n" +
+	"\aholdout\x18\a \x01(\bH\x01R\aholdout\x88\x01\x01\x12\x1c\n" +
+	"\tprincipal\x18\b \x01(\tR\tprincipalB\x0e\n" +
 	"\f_has_outcomeB\n" +
 	"\n" +
 	"\b_holdout\"V\n" +

@@ -26,7 +26,7 @@ from lot_grpc.pb.buf.validate import validate_pb2 as buf_dot_validate_dot_valida
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/origin.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x02\n\x06Origin\x12*\n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.OriginKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x97\x02\n\x04name\x18\x02 \x01(\tB\x88\x02\xbaH\x84\x02r\x03(\x80\x01\xba\x01\xfb\x01\n\x16origin.name.characters\x12nmust not contain control characters, line breaks or bidirectional overrides, nor begin or end with white space\x1aq!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')\"\x7f\n\x06Review\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x13.lot.v1.ReviewStateB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04note\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12/\n\x0breview_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\xb9\x01\n\nOriginKind\x12\x1b\n\x17ORIGIN_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12ORIGIN_KIND_PERSON\x10\x01\x12\x14\n\x10ORIGIN_KIND_TOOL\x10\x02\x12\x15\n\x11ORIGIN_KIND_AGENT\x10\x03\x12\x1a\n\x16ORIGIN_KIND_EXTRACTION\x10\x04\x12\x15\n\x11ORIGIN_KIND_MODEL\x10\x05\x12\x16\n\x12ORIGIN_KIND_IMPORT\x10\x06*{\n\x0bReviewState\x12\x1c\n\x18REVIEW_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14REVIEW_STATE_PENDING\x10\x01\x12\x19\n\x15REVIEW_STATE_APPROVED\x10\x02\x12\x19\n\x15REVIEW_STATE_REJECTED\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lot/v1/origin.proto\x12\x06lot.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\x02\n\x06Origin\x12*\n\x04kind\x18\x01 \x01(\x0e\x32\x12.lot.v1.OriginKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x97\x02\n\x04name\x18\x02 \x01(\tB\x88\x02\xbaH\x84\x02r\x03(\x80\x01\xba\x01\xfb\x01\n\x16origin.name.characters\x12nmust not contain control characters, line breaks or bidirectional overrides, nor begin or end with white space\x1aq!this.matches(r\'[\\p{Cc}\\p{Zl}\\p{Zp}\\x{202a}-\\x{202e}\\x{2066}-\\x{2069}\\x{feff}\\x{e0000}-\\x{e007f}]|^\\p{Z}|\\p{Z}$\')\"\x92\x01\n\x06Review\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x13.lot.v1.ReviewStateB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x16\n\x04note\x18\x02 \x01(\tB\x08\xbaH\x05r\x03(\x80 \x12/\n\x0breview_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tprincipal\x18\x04 \x01(\t*\xb9\x01\n\nOriginKind\x12\x1b\n\x17ORIGIN_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12ORIGIN_KIND_PERSON\x10\x01\x12\x14\n\x10ORIGIN_KIND_TOOL\x10\x02\x12\x15\n\x11ORIGIN_KIND_AGENT\x10\x03\x12\x1a\n\x16ORIGIN_KIND_EXTRACTION\x10\x04\x12\x15\n\x11ORIGIN_KIND_MODEL\x10\x05\x12\x16\n\x12ORIGIN_KIND_IMPORT\x10\x06*{\n\x0bReviewState\x12\x1c\n\x18REVIEW_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14REVIEW_STATE_PENDING\x10\x01\x12\x19\n\x15REVIEW_STATE_APPROVED\x10\x02\x12\x19\n\x15REVIEW_STATE_REJECTED\x10\x03\x42G\n\rio.lotgrpc.v1P\x01Z4github.com/lot-grpc/lot-grpc/clients/go/lot/v1;lotv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,12 +42,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVIEW'].fields_by_name['state']._serialized_options = b'\272H\005\202\001\002\020\001'
   _globals['_REVIEW'].fields_by_name['note']._loaded_options = None
   _globals['_REVIEW'].fields_by_name['note']._serialized_options = b'\272H\005r\003(\200 '
-  _globals['_ORIGINKIND']._serialized_start=560
-  _globals['_ORIGINKIND']._serialized_end=745
-  _globals['_REVIEWSTATE']._serialized_start=747
-  _globals['_REVIEWSTATE']._serialized_end=870
+  _globals['_ORIGINKIND']._serialized_start=580
+  _globals['_ORIGINKIND']._serialized_end=765
+  _globals['_REVIEWSTATE']._serialized_start=767
+  _globals['_REVIEWSTATE']._serialized_end=890
   _globals['_ORIGIN']._serialized_start=94
   _globals['_ORIGIN']._serialized_end=428
-  _globals['_REVIEW']._serialized_start=430
-  _globals['_REVIEW']._serialized_end=557
+  _globals['_REVIEW']._serialized_start=431
+  _globals['_REVIEW']._serialized_end=577
 # @@protoc_insertion_point(module_scope)

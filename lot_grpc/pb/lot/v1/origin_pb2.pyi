@@ -88,8 +88,8 @@ Global___ReviewState: _TypeAlias = ReviewState  # noqa: Y015
 
 @_typing.final
 class Origin(_message.Message):
-    """Origin says who wrote the text of a record. It is the writer's own claim: callers are not
-    authenticated.
+    """Origin says who wrote the text of a record. It is the writer's own claim, and no role or
+    credentials confirm it.
 
     An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
     that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
@@ -130,10 +130,13 @@ class Review(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
     REVIEW_TIME_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     state: Global___ReviewState.ValueType
     """State."""
     note: _builtins.str
     """Note of the reviewer, at most 4 KiB; empty if none was given."""
+    principal: _builtins.str
+    """Name of the principal that set it then; empty if the server did not authenticate callers."""
     @_builtins.property
     def review_time(self) -> _timestamp_pb2.Timestamp:
         """When ReviewRecords last set the state or the note; unset if the record is PENDING because of a
@@ -146,10 +149,11 @@ class Review(_message.Message):
         state: Global___ReviewState.ValueType = ...,
         note: _builtins.str = ...,
         review_time: _timestamp_pb2.Timestamp | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["review_time", b"review_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["note", b"note", "review_time", b"review_time", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["note", b"note", "principal", b"principal", "review_time", b"review_time", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

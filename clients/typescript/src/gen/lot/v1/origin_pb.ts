@@ -12,11 +12,11 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file lot/v1/origin.proto.
  */
 export const file_lot_v1_origin: GenFile = /*@__PURE__*/
-  fileDesc("ChNsb3QvdjEvb3JpZ2luLnByb3RvEgZsb3QudjEiOAoGT3JpZ2luEiAKBGtpbmQYASABKA4yEi5sb3QudjEuT3JpZ2luS2luZBIMCgRuYW1lGAIgASgJImsKBlJldmlldxIiCgVzdGF0ZRgBIAEoDjITLmxvdC52MS5SZXZpZXdTdGF0ZRIMCgRub3RlGAIgASgJEi8KC3Jldmlld190aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCq5AQoKT3JpZ2luS2luZBIbChdPUklHSU5fS0lORF9VTlNQRUNJRklFRBAAEhYKEk9SSUdJTl9LSU5EX1BFUlNPThABEhQKEE9SSUdJTl9LSU5EX1RPT0wQAhIVChFPUklHSU5fS0lORF9BR0VOVBADEhoKFk9SSUdJTl9LSU5EX0VYVFJBQ1RJT04QBBIVChFPUklHSU5fS0lORF9NT0RFTBAFEhYKEk9SSUdJTl9LSU5EX0lNUE9SVBAGKnsKC1Jldmlld1N0YXRlEhwKGFJFVklFV19TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFVklFV19TVEFURV9QRU5ESU5HEAESGQoVUkVWSUVXX1NUQVRFX0FQUFJPVkVEEAISGQoVUkVWSUVXX1NUQVRFX1JFSkVDVEVEEANCRwoNaW8ubG90Z3JwYy52MVABWjRnaXRodWIuY29tL2xvdC1ncnBjL2xvdC1ncnBjL2NsaWVudHMvZ28vbG90L3YxO2xvdHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChNsb3QvdjEvb3JpZ2luLnByb3RvEgZsb3QudjEiOAoGT3JpZ2luEiAKBGtpbmQYASABKA4yEi5sb3QudjEuT3JpZ2luS2luZBIMCgRuYW1lGAIgASgJIn4KBlJldmlldxIiCgVzdGF0ZRgBIAEoDjITLmxvdC52MS5SZXZpZXdTdGF0ZRIMCgRub3RlGAIgASgJEi8KC3Jldmlld190aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwcmluY2lwYWwYBCABKAkquQEKCk9yaWdpbktpbmQSGwoXT1JJR0lOX0tJTkRfVU5TUEVDSUZJRUQQABIWChJPUklHSU5fS0lORF9QRVJTT04QARIUChBPUklHSU5fS0lORF9UT09MEAISFQoRT1JJR0lOX0tJTkRfQUdFTlQQAxIaChZPUklHSU5fS0lORF9FWFRSQUNUSU9OEAQSFQoRT1JJR0lOX0tJTkRfTU9ERUwQBRIWChJPUklHSU5fS0lORF9JTVBPUlQQBip7CgtSZXZpZXdTdGF0ZRIcChhSRVZJRVdfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRSRVZJRVdfU1RBVEVfUEVORElORxABEhkKFVJFVklFV19TVEFURV9BUFBST1ZFRBACEhkKFVJFVklFV19TVEFURV9SRUpFQ1RFRBADQkcKDWlvLmxvdGdycGMudjFQAVo0Z2l0aHViLmNvbS9sb3QtZ3JwYy9sb3QtZ3JwYy9jbGllbnRzL2dvL2xvdC92MTtsb3R2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
- * Origin says who wrote the text of a record. It is the writer's own claim: callers are not
- * authenticated.
+ * Origin says who wrote the text of a record. It is the writer's own claim, and no role or
+ * credentials confirm it.
  *
  * An edit never raises trust. If a less or equally trusted origin edits the text, the record gets
  * that origin; if a more trusted one does, the origin stays. An edit of the origin alone can only
@@ -76,6 +76,13 @@ export type Review = Message<"lot.v1.Review"> & {
    * @generated from field: google.protobuf.Timestamp review_time = 3;
    */
   reviewTime?: Timestamp | undefined;
+
+  /**
+   * Name of the principal that set it then; empty if the server did not authenticate callers.
+   *
+   * @generated from field: string principal = 4;
+   */
+  principal: string;
 };
 
 /**

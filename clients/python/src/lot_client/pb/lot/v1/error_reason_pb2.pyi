@@ -92,9 +92,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
           "metadata": { "namespace": "default", "id": "r-1" } }
     """
     ERROR_REASON_NOT_IN_RETRIEVAL: _ErrorReason.ValueType  # 59
-    """The outcome names records that the retrieval did not show; `ids` are the first ten of them.
-    Code INVALID_ARGUMENT. Nothing was counted. Name only what it showed, each in the field of its
-    kind, or send `query` instead of `retrieval_id`.
+    """The outcome names records that the retrieval did not show; `ids` are the first ten of them. A
+    record that was deleted and stored anew under its ID is another one. Code INVALID_ARGUMENT.
+    Nothing was counted. Name only what it showed, each in the field of its kind, or send `query`
+    instead of `retrieval_id`.
 
         { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
           "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }
@@ -536,9 +537,10 @@ NOT_FOUND. For an outcome, send `query` too, or instead.
       "metadata": { "namespace": "default", "id": "r-1" } }
 """
 ERROR_REASON_NOT_IN_RETRIEVAL: ErrorReason.ValueType  # 59
-"""The outcome names records that the retrieval did not show; `ids` are the first ten of them.
-Code INVALID_ARGUMENT. Nothing was counted. Name only what it showed, each in the field of its
-kind, or send `query` instead of `retrieval_id`.
+"""The outcome names records that the retrieval did not show; `ids` are the first ten of them. A
+record that was deleted and stored anew under its ID is another one. Code INVALID_ARGUMENT.
+Nothing was counted. Name only what it showed, each in the field of its kind, or send `query`
+instead of `retrieval_id`.
 
     { "reason": "NOT_IN_RETRIEVAL", "domain": "lot.v1",
       "metadata": { "retrieval_id": "r-1", "ids": "p-1, p-2" } }

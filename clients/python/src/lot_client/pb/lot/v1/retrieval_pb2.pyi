@@ -323,12 +323,15 @@ class RetrievalFilter(_message.Message):
     CREATED_BEFORE_FIELD_NUMBER: _builtins.int
     HAS_OUTCOME_FIELD_NUMBER: _builtins.int
     HOLDOUT_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
     """Showed the record with this ID, of any of `item_kinds` if set."""
     has_outcome: _builtins.bool
     """True: an outcome names it, corrections applied. False: none does."""
     holdout: _builtins.bool
     """True: held out. False: those it is compared with, made while the policy had a holdout share."""
+    principal: _builtins.str
+    """Made by the principal with this name, as in Retrieval.principal. At most 1 KiB."""
     @_builtins.property
     def methods(self) -> _containers.RepeatedScalarFieldContainer[Global___RetrievalMethod.ValueType]:
         """Made by any of these calls."""
@@ -355,10 +358,11 @@ class RetrievalFilter(_message.Message):
         created_before: _timestamp_pb2.Timestamp | None = ...,
         has_outcome: _builtins.bool | None = ...,
         holdout: _builtins.bool | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_has_outcome", b"_has_outcome", "_holdout", b"_holdout", "created_after", b"created_after", "created_before", b"created_before", "has_outcome", b"has_outcome", "holdout", b"holdout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_outcome", b"_has_outcome", "_holdout", b"_holdout", "created_after", b"created_after", "created_before", b"created_before", "has_outcome", b"has_outcome", "holdout", b"holdout", "item_id", b"item_id", "item_kinds", b"item_kinds", "methods", b"methods"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_has_outcome", b"_has_outcome", "_holdout", b"_holdout", "created_after", b"created_after", "created_before", b"created_before", "has_outcome", b"has_outcome", "holdout", b"holdout", "item_id", b"item_id", "item_kinds", b"item_kinds", "methods", b"methods", "principal", b"principal"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__has_outcome: _TypeAlias = _typing.Literal["has_outcome"]  # noqa: Y015
     _WhichOneofArgType__has_outcome: _TypeAlias = _typing.Literal["_has_outcome", b"_has_outcome"]  # noqa: Y015
