@@ -16,7 +16,7 @@ from lot_grpc.services.resources import REGISTRY
 from lot_grpc.services.store_metadata import DERIVATION, DERIVATION_VERSION, read_metadata
 from lot_grpc.storage.edge import EdgeStore
 from tests.e2e.process import PATIENCE, Served, run
-from tests.services.test_derived_data import EARLIER, make_old
+from tests.services.derived.old_stores import EARLIER, make_old
 
 DIMENSIONS = 384
 """Of the model that is used unless another is configured."""
