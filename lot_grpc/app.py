@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -61,6 +61,10 @@ _log = structlog.get_logger()
 _OWN = (META, REPLICAS)
 """Collections with the service's own bookkeeping."""
 
+_OLDEST_THRESHOLD: Final = 100
+"""How many collections of the middle generation come before a full one (Python: 10). That stops all
+calls, for 20 to 60 ms once caches are full. Calls leave it next to nothing to find."""
+
 
 # --- serving ----------------------------------------------------------------------------------
 
@@ -106,7 +110,8 @@ async def serve(
         guards = await stack.enter_async_context(_guards(settings, opened, authenticator, secrets))
         server = _build(settings, opened, calls, guards)
         stack.push_async_callback(server.stop, settings.server.drain_seconds)
-        gc.freeze()  # objects from start-up stay alive: the garbage collector need not scan them
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        settle_collector()
         address, client_address = await _start(server, settings, certificates)
         await stack.enter_async_context(_running(server.follow(opened.store.check, _report_health)))
         ready(await _ready(opened, address, client_address, time.monotonic() - started))
@@ -118,6 +123,13 @@ async def serve(
         if server.failed.done():
             raise server.failed.result()
     _log.info("stopped")
+
+
+def settle_collector() -> None:
+    """Keep the garbage collector from stopping calls, once everything is loaded."""
+    gc.freeze()  # what exists stays, and need not be scanned
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _OLDEST_THRESHOLD)
 
 
 async def _prepare(

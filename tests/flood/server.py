@@ -9,13 +9,13 @@ standard input.
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
+from lot_grpc.app import settle_collector
 from lot_grpc.bootstrap import throwaway
 from lot_grpc.clock import SystemClock
 from lot_grpc.domain.access import ANONYMOUS, Credentials, Principal
@@ -62,7 +62,7 @@ async def serve(folder: Path, calls_per_second: float, *, fair: bool) -> None:
         )
         run = services.housekeeping.run(lambda *_: None, lambda *_: None)
         housekeeping = asyncio.create_task(run)
-        gc.freeze()  # as a server does
+        settle_collector()  # as a server does
         print(await server.start("127.0.0.1:0"), flush=True)
         await asyncio.to_thread(sys.stdin.read)
         housekeeping.cancel()
