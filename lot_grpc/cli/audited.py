@@ -37,7 +37,7 @@ def audited(configured: AuditSettings, command: str, **about: object) -> Iterato
         "call_id": secrets.token_hex(6),
         **about,
     }
-    advice = "nothing was changed; run this as the user of the server"
+    advice = "nothing was changed. If the server can write it, run this as its user"
     _write(configured, {**record, "event": "open"}, advice)
     start, end = time.perf_counter(), {"code": "FAILED"}
     try:

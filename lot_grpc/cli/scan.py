@@ -23,7 +23,7 @@ from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.pb.lot.v1.admin_service_pb2_grpc import AdminServiceStub
 
 if TYPE_CHECKING:
-    from lot_grpc.server.redaction import Redactor
+    from lot_grpc.server.redactor import Redactor
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def scan(
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces are mutually exclusive")
     from lot_grpc.redaction import SecretFinder, read_rules
-    from lot_grpc.server.redaction import Redactor
+    from lot_grpc.server.redactor import Redactor
     from lot_grpc.settings_file import load_settings
 
     settings = load_settings(server.config).redact

@@ -80,7 +80,7 @@ def test_nothing_changes_if_it_cannot_be_recorded(runner, log: Path, key_file: P
         ran = runner.invoke(command_line, command)
         assert (ran.exit_code, ran.stdout) == (1, "")
         assert "cannot be written" in ran.stderr
-        assert "nothing was changed; run this as the user of the server" in ran.stderr
+        assert "nothing was changed. If the server can write it, run this as its user" in ran.stderr
     assert not key_file.exists()
 
 

@@ -13,7 +13,8 @@ from lot_grpc.pb.lot.v1 import episode_service_pb2, outcome_pb2
 from lot_grpc.redaction import SecretFinder, read_rules
 from lot_grpc.server.call import Method
 from lot_grpc.server.guards import Guards
-from lot_grpc.server.redaction import Redactor, concerned
+from lot_grpc.server.redaction import concerned
+from lot_grpc.server.redactor import Redactor
 from lot_grpc.testing.in_memory import InMemoryStore
 from tests.contract.clock import FixedClock
 from tests.secrets import keys

@@ -10,7 +10,9 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import transfer_pb2 as pb
 from lot_grpc.redaction import SecretFinder, read_rules
-from lot_grpc.server.redaction import Redactor, secrets_in
+from lot_grpc.server.redaction import secrets_in
+from lot_grpc.server.redactor import Redactor
+from tests.server import test_admin_transfer_broken
 from tests.server.service import Lot, serving
 from tests.server.test_admin_transfer_broken import row_of, with_row
 from tests.server.test_redaction import KEY, redacting
@@ -30,12 +32,7 @@ async def refused(
     lot: Lot, messages: list[pb.ExportResponse], record: pb.ExportRecord, version: str = ""
 ) -> Any:
     """The failure of an import of a record, after which nothing is stored."""
-    header = pb.ExportHeader()
-    header.CopyFrom(messages[0].header)
-    header.server_version = version or header.server_version
-    request = pb.ImportRequest(namespace=lot.namespace, header=header, records=[record])
-    failed = await failure(lot.admin.Import(iter([request])).read())
-    assert failed.reason == "REQUEST_INVALID"
+    failed = await test_admin_transfer_broken.refused(lot, messages, record, version)
     assert KEY not in str(failed)
     assert not records_of(await exported(lot))
     return failed
