@@ -27,7 +27,7 @@ class Feed:
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self.cursor = ""
-        self.told: list[pb.ChangeEvent] = []
+        self.events: list[pb.ChangeEvent] = []
 
     async def watch(self, address: str, dice: random.Random) -> None:
         """Watch until the server is gone, taking up again at the last cursor."""
@@ -45,7 +45,7 @@ class Feed:
         count = dice.randrange(5, 40)
         async for message in call:
             for event in message.change_events:
-                self.told.append(event)
+                self.events.append(event)
                 if event.cursor:
                     self.cursor = event.cursor
                 count -= 1
@@ -143,9 +143,9 @@ async def test_watchers_over_three_restarts_see_everything_at_least_once(serve: 
         await team.memories.CreateMemory(memory={"content": "the end"}, memory_id="the-end")
         for feed in feeds:
             call = team.memories.WatchChanges(after_cursor=feed.cursor)
-            while not feed.told or feed.told[-1].id != "the-end":
+            while not feed.events or feed.events[-1].id != "the-end":
                 message = await asyncio.wait_for(call.read(), PATIENCE)
-                feed.told += message.change_events
+                feed.events += message.change_events
             call.cancel()
     assert len(history) > 20
     for feed in feeds:
@@ -155,17 +155,17 @@ async def test_watchers_over_three_restarts_see_everything_at_least_once(serve: 
 def check(feed: Feed, history: dict[str, list[str]], last: dict[str, Any], doubt: set[str]) -> None:
     """Each thing was told, its last state last, and nothing of it after its delete."""
     by_id: dict[str, list[pb.ChangeEvent]] = {}
-    for event in feed.told:
+    for event in feed.events:
         by_id.setdefault(event.id, []).append(event)
     assert history.keys() <= by_id.keys()
     for identity, steps in history.items():
-        told = by_id[identity]
-        types = [event.type for event in told]
+        events = by_id[identity]
+        types = [event.type for event in events]
         if "deleted" in steps:
             assert types[-1] == pb.CHANGE_TYPE_DELETED, identity
         elif identity not in doubt:  # what failed may have been carried out
-            [final] = told[-1:]
+            [final] = events[-1:]
             thing = getattr(final, final.WhichOneof("payload") or "none")
             assert thing == last[identity], identity
-        times = [(event.change_time.seconds, event.change_time.nanos) for event in told]
+        times = [(event.change_time.seconds, event.change_time.nanos) for event in events]
         assert times == sorted(times), f"out of order: {identity}"

@@ -22,22 +22,22 @@ class Watcher:
 
     def __init__(self, call: Any) -> None:
         self.call = call
-        self.told: list[pb.ChangeEvent] = []
+        self.events: list[pb.ChangeEvent] = []
         self.cursor = ""
 
     async def next(self) -> pb.WatchChangesResponse:
         async with asyncio.timeout(30):
             message: pb.WatchChangesResponse = await self.call.read()
-        self.told += message.change_events
+        self.events += message.change_events
         self.cursor = message.cursor
         assert message.cursor
         assert message.HasField("server_time")
         return message
 
     async def until(self, count: int) -> list[pb.ChangeEvent]:
-        while len(self.told) < count:
+        while len(self.events) < count:
             await self.next()
-        return self.told
+        return self.events
 
 
 @asynccontextmanager
@@ -76,17 +76,17 @@ async def test_each_kind_comes_with_its_payload(lot):
         event = (
             await lot.learning.RecordLearningEvent(learning_event={"event_type": "success"})
         ).learning_event
-        told = await watcher.until(6)
-    assert {one.type for one in told} == {pb.CHANGE_TYPE_STORED}
-    assert [getattr(one, one.WhichOneof("payload") or "none") for one in told] == [
+        events = await watcher.until(6)
+    assert {one.type for one in events} == {pb.CHANGE_TYPE_STORED}
+    assert [getattr(one, one.WhichOneof("payload") or "none") for one in events] == [
         memory, pattern, episode, solution, decision, event,
     ]  # fmt: skip
-    assert [one.id for one in told] == [
+    assert [one.id for one in events] == [
         memory.memory_id, pattern.pattern_id, episode.episode_id, solution.error_solution_id,
         decision.decision_id, event.learning_event_id,
     ]  # fmt: skip
-    assert all(one.cursor and one.HasField("change_time") for one in told)
-    assert len({one.namespace for one in told}) == 1
+    assert all(one.cursor and one.HasField("change_time") for one in events)
+    assert len({one.namespace for one in events}) == 1
 
 
 async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
@@ -101,9 +101,9 @@ async def test_updates_and_deletes_are_told_and_a_cursor_goes_on(lot):
         cursor = used.cursor
     await lot.patterns.DeletePattern(pattern_id=pattern.pattern_id)
     async with change_watcher(lot, after_cursor=cursor) as watcher:
-        while not watcher.told or watcher.told[-1].type != pb.CHANGE_TYPE_DELETED:
+        while not watcher.events or watcher.events[-1].type != pb.CHANGE_TYPE_DELETED:
             await watcher.next()
-    deleted = watcher.told[-1]
+    deleted = watcher.events[-1]
     assert used.type == pb.CHANGE_TYPE_UPDATED
     assert used.pattern.outcomes.usage_count == 1
     assert (deleted.id, deleted.WhichOneof("payload")) == (pattern.pattern_id, None)
@@ -121,22 +121,22 @@ async def test_each_write_of_a_session_is_told_without_its_values_and_messages(l
             lambda: lot.memories.ClearSession(session_id="s", keys=["k"]),
             lambda: lot.memories.ClearSession(session_id="s", clear_messages=True),
         ):
-            before = len(watcher.told)
+            before = len(watcher.events)
             await write()
             session = (await lot.memories.GetSession(session_id="s")).session
             session.ClearField("messages")
             session.ClearField("values")
             session.ClearField("value_details")
-            while len(watcher.told) == before or watcher.told[-1].session != session:
+            while len(watcher.events) == before or watcher.events[-1].session != session:
                 await watcher.next()
         await lot.memories.ClearSession(session_id="s")
-        while watcher.told[-1].type != pb.CHANGE_TYPE_DELETED:
+        while watcher.events[-1].type != pb.CHANGE_TYPE_DELETED:
             await watcher.next()
-    assert {one.id for one in watcher.told} == {"s"}
-    first, *between, last = [one.type for one in watcher.told]
+    assert {one.id for one in watcher.events} == {"s"}
+    first, *between, last = [one.type for one in watcher.events]
     assert (first, last) == (pb.CHANGE_TYPE_STORED, pb.CHANGE_TYPE_DELETED)
     assert set(between) == {pb.CHANGE_TYPE_UPDATED}
-    assert watcher.told[-1].WhichOneof("payload") is None
+    assert watcher.events[-1].WhichOneof("payload") is None
 
 
 async def test_puts_and_deletes_of_a_preference_are_told(lot):
@@ -160,10 +160,10 @@ async def test_payloads_can_be_left_out_and_types_chosen(lot):
         memory = (await lot.memories.CreateMemory(memory={"content": "c"})).memory
         await lot.memories.DeleteMemory(memory_id=memory.memory_id)
         await lot.memories.CreateMemory(memory={"content": "d"}, memory_id="last")
-        while "last" not in [one.id for one in watcher.told]:
+        while "last" not in [one.id for one in watcher.events]:
             await watcher.next()
-    assert {one.type for one in watcher.told} == {pb.CHANGE_TYPE_STORED}
-    assert {one.WhichOneof("payload") for one in watcher.told} == {None}
+    assert {one.type for one in watcher.events} == {pb.CHANGE_TYPE_STORED}
+    assert {one.WhichOneof("payload") for one in watcher.events} == {None}
 
 
 async def test_from_the_start_all_comes_first(lot):
@@ -174,8 +174,8 @@ async def test_from_the_start_all_comes_first(lot):
     ) as watcher:
         await watcher.until(3)
         await lot.memories.CreateMemory(memory={"content": "one more"})
-        told = await watcher.until(4)
-    assert [one.memory.content for one in told] == ["fact 2", "fact 1", "fact 0", "one more"]
+        events = await watcher.until(4)
+    assert [one.memory.content for one in events] == ["fact 2", "fact 1", "fact 0", "one more"]
 
 
 async def test_a_match_is_told_live(lot):
@@ -202,7 +202,7 @@ async def test_a_large_answer_comes_in_messages_that_a_usual_client_takes(lot):
         lot, from_start=True, resource_kinds=["RESOURCE_KIND_MEMORY"]
     ) as watcher:
         largest = 0
-        while len(watcher.told) < 8:
+        while len(watcher.events) < 8:
             largest = max(largest, (await watcher.next()).ByteSize())
     assert largest < 2**20 + 2**19
 

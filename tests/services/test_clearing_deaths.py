@@ -169,6 +169,6 @@ async def test_what_another_process_stores_anew_is_told_behind_the_clear(two):
         await one.services.clearing.clearer.clear(NS)
         await asyncio.sleep(0.02)
         await save(other, "after")
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [told.type for told in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
-    assert watcher.told[0].change_time < watcher.told[1].change_time
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [one.type for one in watcher.events] == [ChangeType.CLEARED, ChangeType.STORED]
+    assert watcher.events[0].change_time < watcher.events[1].change_time

@@ -22,8 +22,8 @@ async def test_it_is_told_once_and_no_delete_is():
     async with change_watcher(world) as watcher:
         await world.services.clearing.clearer.clear(NS)
         await world.services.memories.memories.create(NS, memory("after"))
-        await watcher.until(lambda: len(watcher.told) == 2)
-    cleared, stored = watcher.told
+        await watcher.until(lambda: len(watcher.events) == 2)
+    cleared, stored = watcher.events
     assert (cleared.type, cleared.resource_kind, cleared.id) == (ChangeType.CLEARED, None, "")
     assert (cleared.namespace, cleared.thing) == (NS, None)
     assert stored.type is ChangeType.STORED
@@ -37,12 +37,12 @@ async def test_it_is_told_after_a_restart_to_who_comes_back():
     await save(world, "after")
     again = world.another_process()
     async with change_watcher(again, cursor=cursor) as watcher:
-        await watcher.until(lambda: len(watcher.told) == 2)
-        assert [one.type for one in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
-        cursor = watcher.told[0].cursor
+        await watcher.until(lambda: len(watcher.events) == 2)
+        assert [one.type for one in watcher.events] == [ChangeType.CLEARED, ChangeType.STORED]
+        cursor = watcher.events[0].cursor
     async with change_watcher(again, cursor=cursor) as watcher:
-        await watcher.until(lambda: bool(watcher.told))
-        assert [one.type for one in watcher.told] == [ChangeType.STORED]
+        await watcher.until(lambda: bool(watcher.events))
+        assert [one.type for one in watcher.events] == [ChangeType.STORED]
 
 
 async def test_a_kind_is_told_to_those_who_watch_it():
@@ -55,19 +55,19 @@ async def test_a_kind_is_told_to_those_who_watch_it():
     ):
         await world.services.clearing.clearer.clear(NS, [ResourceKind.PATTERN])
         await world.services.memories.memories.create(NS, memory("after"))
-        await memories.until(lambda: len(memories.told) == 1)
-        await patterns.until(lambda: len(patterns.told) == 1)
-        await clears.until(lambda: len(clears.told) == 1)
+        await memories.until(lambda: len(memories.events) == 1)
+        await patterns.until(lambda: len(patterns.events) == 1)
+        await clears.until(lambda: len(clears.events) == 1)
         await world.services.clearing.clearer.clear(NS)
         await world.services.memories.memories.create(OTHER, memory("there"))
-        await patterns.until(lambda: len(patterns.told) == 2)
-        await memories.until(lambda: len(memories.told) == 2)
-        await clears.until(lambda: len(clears.told) == 2)
-        await others.until(lambda: len(others.told) == 1)
-    assert [one.resource_kind for one in patterns.told] == [ResourceKind.PATTERN, None]
-    assert [one.resource_kind for one in memories.told] == [ResourceKind.MEMORY, None]
-    assert [one.resource_kind for one in clears.told] == [ResourceKind.PATTERN, None]
-    assert [one.type for one in others.told] == [ChangeType.STORED]
+        await patterns.until(lambda: len(patterns.events) == 2)
+        await memories.until(lambda: len(memories.events) == 2)
+        await clears.until(lambda: len(clears.events) == 2)
+        await others.until(lambda: len(others.events) == 1)
+    assert [one.resource_kind for one in patterns.events] == [ResourceKind.PATTERN, None]
+    assert [one.resource_kind for one in memories.events] == [ResourceKind.MEMORY, None]
+    assert [one.resource_kind for one in clears.events] == [ResourceKind.PATTERN, None]
+    assert [one.type for one in others.events] == [ChangeType.STORED]
 
 
 async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():
@@ -75,9 +75,9 @@ async def test_a_watch_from_the_start_is_told_of_a_clear_in_its_midst():
     async with change_watcher(
         world, from_start=True, resource_kinds=(ResourceKind.MEMORY,)
     ) as watcher:
-        await watcher.until(lambda: bool(watcher.told))
+        await watcher.until(lambda: bool(watcher.events))
         await world.services.clearing.clearer.clear(NS)
-        await watcher.until(lambda: watcher.told[-1].type is ChangeType.CLEARED)
+        await watcher.until(lambda: watcher.events[-1].type is ChangeType.CLEARED)
 
 
 async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
@@ -101,11 +101,11 @@ async def test_a_mark_is_not_made_twice_by_a_clear_that_died_behind_it():
     (before,) = await rows(world.store, TOMBSTONES, NS)
     world = world.another_process()
     async with change_watcher(world, cursor=cursor) as watcher:
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         await world.services.housekeeping.roll_forward(starting=True)
         await save(world, "after")
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [one.type for one in watcher.told] == [ChangeType.CLEARED, ChangeType.STORED]
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [one.type for one in watcher.events] == [ChangeType.CLEARED, ChangeType.STORED]
     assert await rows(world.store, TOMBSTONES, NS) == [before]
 
 

@@ -125,22 +125,22 @@ async def test_it_is_watched(world: World) -> None:
     widgets = widgets_of(world)
     before = await widgets.create(NS, "before")
     async with change_watcher(world, from_start=True, resource_kinds=("widget",)) as watcher:
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         one = await widgets.create(NS, "one")
-        await watcher.until(lambda: len(watcher.told) == 2)
+        await watcher.until(lambda: len(watcher.events) == 2)
         await save(world)  # which is not watched
         await widgets.rename(NS, one.widget_id, "two", one.etag)
-        await watcher.until(lambda: len(watcher.told) == 3)
+        await watcher.until(lambda: len(watcher.events) == 3)
         await widgets.delete(NS, one.widget_id)
-        await watcher.until(lambda: len(watcher.told) == 4)
-    assert [(told.type, told.id) for told in watcher.told] == [
+        await watcher.until(lambda: len(watcher.events) == 4)
+    assert [(one.type, one.id) for one in watcher.events] == [
         (ChangeType.STORED, before.widget_id),
         (ChangeType.STORED, one.widget_id),
         (ChangeType.UPDATED, one.widget_id),
         (ChangeType.DELETED, one.widget_id),
     ]
-    assert watcher.told[0].thing == before
-    assert watcher.told[0].resource_kind == "widget"
+    assert watcher.events[0].thing == before
+    assert watcher.events[0].resource_kind == "widget"
 
 
 async def test_it_is_kept_within_its_bound(world: World) -> None:

@@ -184,8 +184,8 @@ async def test_no_text_of_a_query_is_stored_where_hashes_are_wished(world):
         answer = await search(world, secret)
         assert [hit.thing.content.content for hit in answer.hits] == ["the port is 8080"]
         await world.services.runtime.retrievals.flush()
-        await watcher.until(lambda: len(watcher.told) == 1)
-    assert "zanzibar" not in repr(watcher.told)
+        await watcher.until(lambda: len(watcher.events) == 1)
+    assert "zanzibar" not in repr(watcher.events)
     assert "zanzibar" not in repr(await payloads(world, RETRIEVALS))
     assert "zanzibar" not in repr(vars(world.services.runtime.retrievals))
 
@@ -195,8 +195,8 @@ async def test_watchers_of_matches_get_the_hash_as_well(world):
     await set_policy(world, retrieval_queries=RetrievalQueries.HASH)
     async with change_watcher(world) as watcher:
         await recall(world, QUERY)
-        await watcher.until(lambda: bool(watcher.told))
-    [match] = watcher.told
+        await watcher.until(lambda: bool(watcher.events))
+    [match] = watcher.events
     assert (match.type, match.thing.query) == (ChangeType.PATTERN_MATCHED, query_hash(QUERY))
 
 
@@ -315,15 +315,15 @@ async def test_retrievals_are_watched_if_they_are_named_and_not_otherwise(world)
         answer = await search(world)
         await world.services.runtime.retrievals.flush()
         await world.services.memories.memories.create(NS, memory(memory_id="m"))
-        await both.until(lambda: len(both.told) == 2)
-        await plain.until_told("m")
-    assert [(one.resource_kind, one.type) for one in both.told] == [
+        await both.until(lambda: len(both.events) == 2)
+        await plain.until_seen("m")
+    assert [(one.resource_kind, one.type) for one in both.events] == [
         (ResourceKind.RETRIEVAL, ChangeType.STORED),
         (ResourceKind.MEMORY, ChangeType.STORED),
     ]
-    assert both.told[0].id == answer.retrieval_id
-    assert both.told[0].thing.method is RetrievalMethod.SEARCH_MEMORIES
-    assert [one.id for one in plain.told] == ["m"]
+    assert both.events[0].id == answer.retrieval_id
+    assert both.events[0].thing.method is RetrievalMethod.SEARCH_MEMORIES
+    assert [one.id for one in plain.events] == ["m"]
 
 
 async def test_who_names_retrievals_later_misses_none_of_those_made_since(world):
@@ -332,17 +332,17 @@ async def test_who_names_retrievals_later_misses_none_of_those_made_since(world)
         await search(world)
         await world.services.runtime.retrievals.flush()
         await world.services.memories.memories.create(NS, memory(memory_id="m"))
-        await plain.until_told("m")
+        await plain.until_seen("m")
         cursor = plain.cursor
         second = (await search(world)).retrieval_id
         await world.services.runtime.retrievals.flush()
         kinds = (ResourceKind.RETRIEVAL,)
         async with change_watcher(world, resource_kinds=kinds, cursor=cursor) as named:
-            await named.until_told(second)
+            await named.until_seen(second)
             third = (await search(world)).retrieval_id
             await world.services.runtime.retrievals.flush()
-            await named.until_told(third)
-    assert [one.id for one in named.told] == [second, third]
+            await named.until_seen(third)
+    assert [one.id for one in named.events] == [second, third]
 
 
 async def test_retrievals_are_told_from_the_start_newest_first(world):
@@ -350,6 +350,6 @@ async def test_retrievals_are_told_from_the_start_newest_first(world):
     await world.services.runtime.retrievals.flush()
     kinds = (ResourceKind.RETRIEVAL,)
     async with change_watcher(world, resource_kinds=kinds, from_start=True) as watcher:
-        await watcher.until(lambda: len(watcher.told) == 3)
-    assert [one.id for one in watcher.told] == ids[::-1]
-    assert not any(one.type is not ChangeType.STORED for one in watcher.told)
+        await watcher.until(lambda: len(watcher.events) == 3)
+    assert [one.id for one in watcher.events] == ids[::-1]
+    assert not any(one.type is not ChangeType.STORED for one in watcher.events)

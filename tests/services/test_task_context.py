@@ -355,21 +355,21 @@ async def test_a_context_is_told_to_those_who_watch_just_then():
         change_watcher(world, namespace="other") as elsewhere,
     ):
         context = await ask(world)
-        await watcher.until(lambda: bool(watcher.told))
+        await watcher.until(lambda: bool(watcher.events))
         for namespace in (NS, "other"):
             await world.services.memories.memories.create(namespace, memory(memory_id="m"))
-        await others.until(lambda: bool(others.told))
-        await elsewhere.until(lambda: bool(elsewhere.told))
-    told = watcher.told[0]
-    assert (told.type, told.cursor, told.resource_kind) == (
+        await others.until(lambda: bool(others.events))
+        await elsewhere.until(lambda: bool(elsewhere.events))
+    match = watcher.events[0]
+    assert (match.type, match.cursor, match.resource_kind) == (
         ChangeType.CONTEXT_SUGGESTED,
         None,
         None,
     )
-    assert told.id == context.retrieval_id
-    assert replace(told.thing, retrieval_id="") == replace(
-        told.thing, task=TASK, pattern_ids=("p",), episode_ids=("e",), retrieval_id=""
+    assert match.id == context.retrieval_id
+    assert replace(match.thing, retrieval_id="") == replace(
+        match.thing, task=TASK, pattern_ids=("p",), episode_ids=("e",), retrieval_id=""
     )
-    assert ChangeType.PATTERN_MATCHED not in {one.type for one in watcher.told}
-    assert [one.resource_kind for one in others.told] == [ResourceKind.MEMORY]
-    assert [one.resource_kind for one in elsewhere.told] == [ResourceKind.MEMORY]
+    assert ChangeType.PATTERN_MATCHED not in {one.type for one in watcher.events}
+    assert [one.resource_kind for one in others.events] == [ResourceKind.MEMORY]
+    assert [one.resource_kind for one in elsewhere.events] == [ResourceKind.MEMORY]

@@ -40,14 +40,14 @@ async def test_what_is_stored_updated_and_deleted_is_told():
     async with change_watcher(world) as watcher:
         saved = await save(world, "Log in")
         identity = saved.pattern.pattern_id
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         await outcome(world, identity)
-        await watcher.until(lambda: len(watcher.told) == 2)
+        await watcher.until(lambda: len(watcher.events) == 2)
         await world.services.patterns.patterns.delete(NS, identity, "")
-        await watcher.until(lambda: len(watcher.told) == 3)
-    stored, updated, deleted = watcher.told
-    assert [one.type for one in watcher.told] == ["stored", "updated", "deleted"]
-    assert {(one.resource_kind, one.id, one.namespace) for one in watcher.told} == {
+        await watcher.until(lambda: len(watcher.events) == 3)
+    stored, updated, deleted = watcher.events
+    assert [one.type for one in watcher.events] == ["stored", "updated", "deleted"]
+    assert {(one.resource_kind, one.id, one.namespace) for one in watcher.events} == {
         (ResourceKind.PATTERN, identity, NS)
     }
     assert stored.thing.content.task == "Log in"
@@ -68,15 +68,15 @@ async def test_every_kind_is_told():
         said = MessageDraft("s", SessionMessage("user", "hello"))
         await services.sessions.messages.append(NS, said)
         episode = (await services.episodes.creator.start(NS, start())).episode
-        await watcher.until(lambda: {one.resource_kind for one in watcher.told} == set(WATCHED))
-        assert {one.type for one in watcher.told} == {ChangeType.STORED}
+        await watcher.until(lambda: {one.resource_kind for one in watcher.events} == set(WATCHED))
+        assert {one.type for one in watcher.events} == {ChangeType.STORED}
         replica = await services.episodes.recorder.open(
             NS, episode.episode_id, TakeoverPolicy.REPLACE
         )
         await services.episodes.recorder.append(replica, events(1, 3))
         await services.episodes.ender.end(NS, episode.episode_id, end(), "")
         await watcher.until(lambda: len(watcher.types(episode.episode_id)) == 2)
-    ended = watcher.told[-1]
+    ended = watcher.events[-1]
     assert (ended.type, ended.thing.event_count) == (ChangeType.UPDATED, 3)
 
 
@@ -88,8 +88,8 @@ async def test_decisions_and_learning_events_that_were_deleted_are_told():
     async with change_watcher(world) as watcher:
         await services.learning.decisions.delete(NS, "d")
         await services.learning.learning_events.delete(NS, "l")
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [(one.resource_kind, one.id, one.type) for one in watcher.told] == [
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [(one.resource_kind, one.id, one.type) for one in watcher.events] == [
         (ResourceKind.DECISION, "d", ChangeType.DELETED),
         (ResourceKind.LEARNING_EVENT, "l", ChangeType.DELETED),
     ]
@@ -108,8 +108,8 @@ async def test_a_session_that_lapsed_is_not_told_and_the_next_of_its_id_is_new()
     async with change_watcher(world) as watcher:
         world.clock.advance(2)
         await world.services.sessions.messages.append(NS, said)
-        await watcher.until(lambda: bool(watcher.told))
-    assert {(one.type, one.id) for one in watcher.told} == {(ChangeType.STORED, "s")}
+        await watcher.until(lambda: bool(watcher.events))
+    assert {(one.type, one.id) for one in watcher.events} == {(ChangeType.STORED, "s")}
 
 
 async def test_events_of_an_episode_are_no_changes():
@@ -121,8 +121,8 @@ async def test_events_of_an_episode_are_no_changes():
         )
         await world.services.episodes.recorder.append(replica, events(1, 50))
         await save(world)
-        await watcher.until(lambda: bool(watcher.told))
-    assert [one.resource_kind for one in watcher.told] == [ResourceKind.PATTERN]
+        await watcher.until(lambda: bool(watcher.events))
+    assert [one.resource_kind for one in watcher.events] == [ResourceKind.PATTERN]
 
 
 async def test_only_the_namespace_the_kinds_and_the_types_asked_for_are_told():
@@ -137,21 +137,21 @@ async def test_only_the_namespace_the_kinds_and_the_types_asked_for_are_told():
         await world.services.memories.memories.create(NS, memory())
         await world.services.patterns.patterns.delete(NS, saved.pattern.pattern_id, "")
         await world.services.memories.memories.create("other", memory())
-        await memories.until(lambda: bool(memories.told))
-        await deletes.until(lambda: bool(deletes.told))
-        await other.until(lambda: bool(other.told))
-    assert [one.resource_kind for one in memories.told] == [ResourceKind.MEMORY]
-    assert [one.type for one in deletes.told] == [ChangeType.DELETED]
-    assert [one.namespace for one in other.told] == ["other"]
+        await memories.until(lambda: bool(memories.events))
+        await deletes.until(lambda: bool(deletes.events))
+        await other.until(lambda: bool(other.events))
+    assert [one.resource_kind for one in memories.events] == [ResourceKind.MEMORY]
+    assert [one.type for one in deletes.events] == [ChangeType.DELETED]
+    assert [one.namespace for one in other.events] == ["other"]
 
 
 async def test_payloads_are_left_out_if_not_asked_for():
     world = await open_world()
     async with change_watcher(world, payload=False) as watcher:
         await save(world)
-        await watcher.until(lambda: bool(watcher.told))
-    assert watcher.told[0].thing is None
-    assert watcher.told[0].type is ChangeType.STORED
+        await watcher.until(lambda: bool(watcher.events))
+    assert watcher.events[0].thing is None
+    assert watcher.events[0].type is ChangeType.STORED
 
 
 async def test_a_watch_goes_on_behind_any_cursor():
@@ -159,14 +159,14 @@ async def test_a_watch_goes_on_behind_any_cursor():
     async with change_watcher(world) as first:
         for number in range(5):
             await save(world, f"task {number}")
-        await first.until(lambda: len(first.told) == 5)
-    for place, one in enumerate(first.told):
+        await first.until(lambda: len(first.events) == 5)
+    for place, one in enumerate(first.events):
         again = world.another_process()
         async with change_watcher(again, cursor=one.cursor) as later:
             last = (await save(again, f"later {place}")).pattern.pattern_id
-            await later.until_told(last)
-        ids = [told.id for told in later.told]
-        assert ids[: 4 - place] == [told.id for told in first.told[place + 1 :]]
+            await later.until_seen(last)
+        ids = [one.id for one in later.events]
+        assert ids[: 4 - place] == [one.id for one in first.events[place + 1 :]]
         assert one.id not in ids
 
 
@@ -185,14 +185,14 @@ async def test_what_happened_while_nobody_watched_is_told_in_its_present_state()
     await world.services.patterns.patterns.delete(NS, brief, "")
     again = world.another_process()
     async with change_watcher(again, cursor=first.cursor) as later:
-        await later.until(lambda: len(later.told) >= 4)
-    assert [(one.id, one.type) for one in later.told] == [
+        await later.until(lambda: len(later.events) >= 4)
+    assert [(one.id, one.type) for one in later.events] == [
         (kept, "updated"),
         (gone, "deleted"),
         (new, "stored"),  # new to the watcher, though it was used since
         (brief, "deleted"),
     ]
-    assert later.told[0].thing.outcomes.usage_count == 3
+    assert later.events[0].thing.outcomes.usage_count == 3
 
 
 async def test_what_is_deleted_and_stored_again_ends_as_stored():
@@ -204,9 +204,9 @@ async def test_what_is_deleted_and_stored_again_ends_as_stored():
     await save(world, "two", pattern_id="p", dedupe=Dedupe.NONE)
     async with change_watcher(world, cursor=first.cursor) as later:
         await save(world, "last", pattern_id="last", dedupe=Dedupe.NONE)
-        await later.until(lambda: later.told[-1:] != [] and later.told[-1].id == "last")
+        await later.until(lambda: later.events[-1:] != [] and later.events[-1].id == "last")
     assert later.types("p") == [ChangeType.STORED]
-    assert later.told[0].thing.content.task == "two"
+    assert later.events[0].thing.content.task == "two"
 
 
 async def test_from_the_start_all_that_is_there_is_told_and_then_what_changes():
@@ -219,10 +219,10 @@ async def test_from_the_start_all_that_is_there_is_told_and_then_what_changes():
         saved = await save(world, "while it is told")
         await watcher.until(lambda: watcher.cursor is not None and watcher.cursor.scan is None)
         later = await save(world, "afterwards")
-        await watcher.until(lambda: watcher.told[-1].id == later.pattern.pattern_id)
-    assert len({one.id for one in watcher.told}) == 253
-    assert saved.pattern.pattern_id in {one.id for one in watcher.told}
-    assert {one.type for one in watcher.told} == {ChangeType.STORED}
+        await watcher.until(lambda: watcher.events[-1].id == later.pattern.pattern_id)
+    assert len({one.id for one in watcher.events}) == 253
+    assert saved.pattern.pattern_id in {one.id for one in watcher.events}
+    assert {one.type for one in watcher.events} == {ChangeType.STORED}
 
 
 async def test_a_watch_from_the_start_goes_on_in_its_midst():
@@ -232,12 +232,12 @@ async def test_a_watch_from_the_start_goes_on_in_its_midst():
     for number in range(3):
         await world.services.memories.memories.create(NS, memory(f"fact {number}"))
     async with change_watcher(world, from_start=True) as whole:
-        await whole.until(lambda: len(whole.told) == 233)
+        await whole.until(lambda: len(whole.events) == 233)
         await whole.next()
     for place in (0, 1, 2, 50, 101, 102, 103, 232):
-        async with change_watcher(world, cursor=whole.told[place].cursor) as rest:
+        async with change_watcher(world, cursor=whole.events[place].cursor) as rest:
             await rest.until(lambda: rest.cursor is not None and rest.cursor.scan is None)
-        assert [one.id for one in rest.told] == [one.id for one in whole.told[place + 1 :]]
+        assert [one.id for one in rest.events] == [one.id for one in whole.events[place + 1 :]]
 
 
 async def test_an_extracted_pattern_is_told_as_learned():
@@ -245,8 +245,8 @@ async def test_an_extracted_pattern_is_told_as_learned():
     async with change_watcher(world) as watcher:
         await save(world, "by hand")
         await save(world, "from episodes", source_episode_ids=("e1", "e2"))
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [one.type for one in watcher.told] == ["stored", "pattern_learned"]
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [one.type for one in watcher.events] == ["stored", "pattern_learned"]
 
 
 async def test_a_recall_is_told_to_those_who_watch_just_then():
@@ -254,15 +254,15 @@ async def test_a_recall_is_told_to_those_who_watch_just_then():
     saved = await save(world, "Log in to the site")
     async with change_watcher(world) as watcher, change_watcher(world, namespace="other") as other:
         answer = await recall(world, "Log in to the site")
-        await watcher.until(lambda: bool(watcher.told))
+        await watcher.until(lambda: bool(watcher.events))
         await world.services.memories.memories.create("other", memory())
-        await other.until(lambda: bool(other.told))
-    [match] = watcher.told
+        await other.until(lambda: bool(other.events))
+    [match] = watcher.events
     assert (match.type, match.cursor) == (ChangeType.PATTERN_MATCHED, None)
     assert match.thing.pattern_id == saved.pattern.pattern_id
     assert match.thing.retrieval_id == answer.retrieval_id
     assert match.thing.similarity == pytest.approx(1)
-    assert [one.resource_kind for one in other.told] == [ResourceKind.MEMORY]
+    assert [one.resource_kind for one in other.events] == [ResourceKind.MEMORY]
 
 
 async def test_heartbeats_move_the_cursor():
@@ -316,11 +316,11 @@ async def test_a_store_that_fails_ends_the_watch_and_the_next_goes_on():
         failing.append(1)
         await save(world, "Log in")
         with pytest.raises(LotError, match="gone"):
-            await watcher.until(lambda: bool(watcher.told))
+            await watcher.until(lambda: bool(watcher.events))
     failing.clear()
     async with change_watcher(world, cursor=watcher.cursor) as again:
-        await again.until(lambda: bool(again.told))
-    assert again.told[0].thing.content.task == "Log in"
+        await again.until(lambda: bool(again.events))
+    assert again.events[0].thing.content.task == "Log in"
 
 
 async def test_nobody_is_left_when_all_have_gone():

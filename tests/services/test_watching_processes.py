@@ -51,10 +51,10 @@ async def test_what_another_process_changed_is_told_once_it_has_settled():
     async with change_watcher(world) as watcher:
         saved = await save(other, "over there")
         await save(world, "here")
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         await other.services.runtime.stack.sequencer.publish()
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert watcher.told[1].id == saved.pattern.pattern_id
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert watcher.events[1].id == saved.pattern.pattern_id
 
 
 async def test_what_a_dead_process_left_is_told_after_a_while():
@@ -63,10 +63,10 @@ async def test_what_a_dead_process_left_is_told_after_a_while():
         saved = await save(other, "its last words")
         world.clock.advance(60)
         await save(world, "here")
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         world.clock.advance(61)
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert watcher.told[1].id == saved.pattern.pattern_id
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert watcher.events[1].id == saved.pattern.pattern_id
 
 
 async def test_a_process_that_was_thought_dead_goes_on_under_another_id():
@@ -78,7 +78,7 @@ async def test_a_process_that_was_thought_dead_goes_on_under_another_id():
         saved = await save(other, "two")
         assert other.services.runtime.stack.sequencer.writer_id != first
         await other.services.runtime.stack.sequencer.publish()
-        await watcher.until(lambda: saved.pattern.pattern_id in [one.id for one in watcher.told])
+        await watcher.until(lambda: saved.pattern.pattern_id in [one.id for one in watcher.events])
 
 
 async def test_rows_of_processes_that_are_long_gone_are_dropped():
@@ -141,10 +141,10 @@ class Busy:
         self.touched[identity] = self.step
 
 
-async def replayed(world: World, told: list[ChangeEvent]) -> None:
+async def replayed(world: World, events: list[ChangeEvent]) -> None:
     """What was told comes to what there is."""
     known: dict[tuple[str | None, str], Any] = {}
-    for one in told:
+    for one in events:
         if one.type is ChangeType.DELETED:
             known.pop((one.resource_kind, one.id), None)
         elif one.cursor is not None:
@@ -169,7 +169,7 @@ async def test_a_watcher_that_comes_and_goes_knows_all(seed, processes):
     worlds = [world, *(world.another_process() for _ in range(processes - 1))]
     touched: dict[str, int] = {}
     busy = [Busy(one, chance, touched) for one in worlds]
-    told: list[ChangeEvent] = []
+    events: list[ChangeEvent] = []
     async with change_watcher(world) as watcher:
         cursor = watcher.cursor
     for _ in range(8):
@@ -184,21 +184,21 @@ async def test_a_watcher_that_comes_and_goes_knows_all(seed, processes):
                     batch = await with_timeout
                 except TimeoutError:
                     break
-                watcher.told += batch.changes
-        seen = [one for one in watcher.told if one.cursor is not None]
+                watcher.events += batch.changes
+        seen = [one for one in watcher.events if one.cursor is not None]
         if seen:  # it dies somewhere in the midst of what it was told
             seen = seen[: chance.randrange(len(seen)) + 1]
             cursor = seen[-1].cursor
-            told += seen
+            events += seen
     async with change_watcher(world, cursor=cursor) as watcher:
         last = (await save(world, "the last")).pattern.pattern_id
         for each in worlds:
             await each.services.runtime.stack.sequencer.publish()
-        await watcher.until(lambda: last in [one.id for one in watcher.told])
+        await watcher.until(lambda: last in [one.id for one in watcher.events])
         ends = await world.services.changes.watcher._poller.ends()
         await save(world, "and one more")
         await watcher.until(lambda: not short_of(watcher.reached, ends))
-        await watcher.until(lambda: watcher.told[-1].thing.content.task == "and one more")
-    told += watcher.told
-    await replayed(world, told)
-    assert touched.keys() <= {one.id for one in told}
+        await watcher.until(lambda: watcher.events[-1].thing.content.task == "and one more")
+    events += watcher.events
+    await replayed(world, events)
+    assert touched.keys() <= {one.id for one in events}

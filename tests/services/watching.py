@@ -21,29 +21,29 @@ WEEK = 7 * 24 * 3600
 
 @dataclass
 class Watcher:
-    """One who watches a world, and keeps what was told."""
+    """One who watches a world, and keeps the events."""
 
     batch: Any
-    told: list[ChangeEvent] = field(default_factory=list)
+    events: list[ChangeEvent] = field(default_factory=list)
     cursor: Cursor | None = None
     heartbeats: int = 0
 
     async def next(self) -> ChangeBatch:
-        """The next piece of news."""
+        """The next batch."""
         async with asyncio.timeout(20):
             batch: ChangeBatch = await anext(self.batch)
-        self.told += batch.changes
+        self.events += batch.changes
         self.heartbeats += not batch.changes
         self.cursor = batch.cursor
         return batch
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Watch until something holds of what was told."""
+        """Watch until something holds of the events."""
         while not done():
             await self.next()
 
-    async def until_told(self, identity: str) -> None:
-        """Watch until a thing was told of."""
+    async def until_seen(self, identity: str) -> None:
+        """Watch until there is an event of a thing."""
         await self.until(lambda: bool(self.types(identity)))
 
     @property
@@ -53,8 +53,8 @@ class Watcher:
         return self.cursor.positions
 
     def types(self, identity: str) -> list[ChangeType]:
-        """What was told of a thing."""
-        return [one.type for one in self.told if one.id == identity]
+        """The types of the events of a thing."""
+        return [one.type for one in self.events if one.id == identity]
 
 
 @asynccontextmanager
@@ -63,5 +63,5 @@ async def change_watcher(world: World, **named: Any) -> AsyncIterator[Watcher]:
     async with aclosing(world.services.changes.watcher.watch(WatchRequest(**named))) as batch:
         watcher = Watcher(batch)
         await watcher.next()  # it comes at once, with a cursor
-        assert watcher.told == []
+        assert watcher.events == []
         yield watcher

@@ -46,11 +46,11 @@ async def test_a_model_that_is_away_is_told_and_tried_again(embedder: Meanwhile)
         failed = await get(world)
         assert (failed.indexing, failed.indexing_problem) == (PENDING, AWAY)
         assert (await record(world)).payload[INDEXING_PROBLEM] == AWAY
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         embedder.fails = None
         await step(world)
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [one.thing.indexing_problem for one in watcher.told] == [AWAY, ""]
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [one.thing.indexing_problem for one in watcher.events] == [AWAY, ""]
     assert (await get(world)).indexing_problem == ""
     assert await is_whole(world, long_text(1, 20))
 

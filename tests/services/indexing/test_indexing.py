@@ -85,11 +85,11 @@ async def test_the_completion_is_no_edit(world: World) -> None:
 async def test_the_completion_is_a_change(world: World) -> None:
     async with change_watcher(world) as watcher:
         await create(world)
-        await watcher.until(lambda: len(watcher.told) == 1)
+        await watcher.until(lambda: len(watcher.events) == 1)
         await step(world)
-        await watcher.until(lambda: len(watcher.told) == 2)
-    assert [one.type for one in watcher.told] == ["stored", "updated"]
-    assert [one.thing.indexing for one in watcher.told] == [PENDING, COMPLETE]
+        await watcher.until(lambda: len(watcher.events) == 2)
+    assert [one.type for one in watcher.events] == ["stored", "updated"]
+    assert [one.thing.indexing for one in watcher.events] == [PENDING, COMPLETE]
 
 
 async def test_a_text_cut_off_says_so_when_it_is_created(
