@@ -1,4 +1,4 @@
-"""Where the tests keep their files."""
+"""Where the tests keep their files, and what is quicker in tests than in service."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from lot_grpc.server import refusals
 
 _RAM_DISK = Path("/dev/shm")
 _NEEDED_BYTES = 12 * 2**30
@@ -64,3 +66,10 @@ def module_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("module")
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def refuse_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals are not held back for as long as they are in service."""
+    monkeypatch.setattr(refusals, "SHORTEST_SECONDS", 0.0)
+    monkeypatch.setattr(refusals, "LONGEST_SECONDS", 0.0)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lot_grpc.domain.access import ANONYMOUS, EVERYTHING, Credentials, Principal, Role
 from lot_grpc.domain.errors import (
+    LotError,
     NamespaceDeniedError,
     NamespaceRequiredError,
     RoleRequiredError,
@@ -28,12 +29,17 @@ _ALTERNATIVE_NAME = "x509_subject_alternative_name"
 def authentication(method: Method, handler: Handler, state: ServerState) -> Handler:
     """Authenticates the caller, before anything is spent on the call."""
     authenticator, certificates = state.guards.authenticator, state.guards.certificates
+    refusals = state.refusals
     if authenticator is None:
         return handler
 
     async def authenticated(call: Call) -> Any:
         call.credentials = credentials_of(call.context, certificates=certificates)
-        call.principal = await authenticator.authenticate(call.credentials)
+        try:
+            call.principal = await authenticator.authenticate(call.credentials)
+        except LotError:
+            await refusals.hold_back(ANONYMOUS)
+            raise
         return await handler(call)
 
     return authenticated

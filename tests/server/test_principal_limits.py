@@ -15,7 +15,6 @@ from lot_grpc.domain.access import ANONYMOUS, Credentials, Principal
 from lot_grpc.domain.errors import CredentialsRequiredError
 from lot_grpc.domain.rate_limits import PrincipalLimits
 from lot_grpc.pb.lot.v1 import episode_service_pb2
-from lot_grpc.server import refusals
 from lot_grpc.server.call import Call
 from lot_grpc.server.guards import Guards
 from tests.server.doubles import EVENTS, Patterns, Slow, get_pattern
@@ -43,13 +42,6 @@ class Named:
 
 def of(name: str) -> dict[str, Any]:
     return {"metadata": (("authorization", name),)}
-
-
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refusals are not held back for as long as they are in service."""
-    monkeypatch.setattr(refusals, "_SHORTEST_SECONDS", 0.0)
-    monkeypatch.setattr(refusals, "_LONGEST_SECONDS", 0.01)
 
 
 def guards(clock: Clock | None = None, **limits: float) -> Guards:
