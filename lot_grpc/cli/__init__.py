@@ -36,7 +36,7 @@ def _open_standard_streams() -> None:
     The next file to be opened would get their number, and with it what libraries print.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
-        pass
+        os.set_inheritable(opened, True)
     os.close(opened)
     if sys.stderr is None:
         sys.stderr = open(_STANDARD_ERROR, "w", closefd=False)  # noqa: SIM115 - until the end

@@ -17,6 +17,7 @@ cli._open_standard_streams()
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 os.write(2, b"a library's message")
 os.write(file, str(file).encode())
+assert all(map(os.get_inheritable, range(3))), "child processes have them too"
 sys.stderr.write("")
 """
 
