@@ -6,6 +6,7 @@ even if the process dies. It is not synced: a power loss may take the last secon
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -156,11 +157,22 @@ class AuditFile(AuditOutput):
 
     def _rotate(self, size: int) -> None:
         try:
+            fcntl.flock(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another process is renaming it
+        except OSError:
+            pass  # a file system without locks
+        if not self._size():  # it just has
+            self._open()
+            return
+        try:
             for number in range(self._files - 1, 0, -1):
                 with suppress(FileNotFoundError):
                     _numbered(self._path, number).replace(_numbered(self._path, number + 1))
             self._path.replace(_numbered(self._path, 1))
         except OSError as error:
+            with suppress(OSError):
+                fcntl.flock(self._opened, fcntl.LOCK_UN)
             self._rotate_at = size + self._max_bytes
             self._reports.not_rotated(error.strerror or str(error))
         else:
