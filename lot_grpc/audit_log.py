@@ -153,7 +153,7 @@ class AuditFile(AuditOutput):
             found = os.stat(self._path)  # noqa: PTH116
         except FileNotFoundError:
             return 0
-        return found.st_size if os.path.samestat(found, os.fstat(self._opened)) else 0
+        return found.st_size if os.path.samestat(found, self._found) else 0
 
     def _rotate(self, size: int) -> None:
         try:
@@ -184,7 +184,7 @@ class AuditFile(AuditOutput):
         # Without O_NONBLOCK, opening a pipe would wait for its reader.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._opened = os.open(self._path, flags, 0o600)
-        found = os.fstat(self._opened)
+        self._found = found = os.fstat(self._opened)
         if not stat.S_ISREG(found.st_mode):
             self.close()
             raise OSError(0, "it is not a regular file")

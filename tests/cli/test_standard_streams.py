@@ -34,11 +34,14 @@ def test_no_file_gets_the_number_of_a_standard_stream(tmp_path: Path, closed: st
     assert int(file.read_text()) > 2
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
-def test_a_command_ends_as_it_would_otherwise(closed: str) -> None:
-    call = [sys.executable, "-m", "lot_grpc", "keys", "list"]
+@pytest.mark.parametrize(
+    ("closed", "arguments"),
+    [(">&-", "keys list"), ("2>&-", "keys list"), ("<&-", "erase alice --address 127.0.0.1:9")],
+)
+def test_a_command_ends_as_it_would_otherwise(closed: str, arguments: str) -> None:
+    call = [sys.executable, "-m", "lot_grpc", *arguments.split()]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOT_")}
     ran = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *call], env=kept, capture_output=True, check=False
     )
-    assert ran.returncode == 2, "LOT_AUTH_KEYS is not set"
+    assert ran.returncode == 2, "LOT_AUTH_KEYS is not set, or nobody can confirm"
