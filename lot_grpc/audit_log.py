@@ -136,7 +136,7 @@ class AuditFile(AuditOutput):
     ) -> None:
         """Open it; raises StartupError if it cannot be written."""
         self._path = _target(path)
-        self._max_bytes = self._rotate_at = max_bytes
+        self._max_bytes = max_bytes
         self._files = files
         super().__init__(reads=reads, reports=reports)
 
@@ -176,7 +176,6 @@ class AuditFile(AuditOutput):
             self._rotate_at = size + self._max_bytes
             self._reports.not_rotated(error.strerror or str(error))
         else:
-            self._rotate_at = self._max_bytes
             self._open()
 
     def _open(self) -> None:
@@ -188,6 +187,7 @@ class AuditFile(AuditOutput):
         if not stat.S_ISREG(found.st_mode):
             self.close()
             raise OSError(0, "it is not a regular file")
+        self._rotate_at = self._max_bytes
         self._torn = bool(found.st_size) and not _ends_a_line(self._path, found.st_size)
 
     def _refusal(self, why: str) -> StartupError:
@@ -218,8 +218,20 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
             for line in lines:
                 with suppress(ValueError, RecursionError):
                     record = json.loads(line)
-                    if isinstance(record, dict) and isinstance(record.get("time"), str):
+                    if _is_record(record):
                         yield record
+
+
+def _is_record(found: Any) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("time"), str):
+        return False
+    ids = found.get("ids", {})
+    others = (value for key, value in found.items() if key != "ids")
+    return (
+        isinstance(ids, dict)
+        and all(isinstance(named, list) and {*map(type, named)} <= {str} for named in ids.values())
+        and not any(isinstance(value, dict | list) for value in others)
+    )
 
 
 def _target(path: Path) -> Path:

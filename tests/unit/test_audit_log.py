@@ -263,6 +263,15 @@ def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:
     assert numbers(path) == [2]
 
 
+@pytest.mark.parametrize(
+    "fields", ['"ids": [1]', '"ids": {"a": 3}', '"ids": {"a": [{}]}', '"method": {}', '"code": []']
+)
+def test_what_is_a_record_of_something_else_is_passed_over(tmp_path: Path, fields: str) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text(f'{{"time": "x", "n": 1, {fields}}}\n{{"time": "x", "n": 2}}\n')
+    assert numbers(path) == [2]
+
+
 @pytest.mark.parametrize("character", ["\x7f", "\x9b", "\x85", "\u2028", "\u202e", "\U000e0001"])
 def test_what_steers_a_terminal_or_breaks_a_line_is_escaped(tmp_path: Path, character: str) -> None:
     path = tmp_path / "audit.log"
