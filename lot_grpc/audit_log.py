@@ -6,6 +6,7 @@ even if the process dies. It is not synced: a power loss may take the last secon
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -128,7 +129,7 @@ class AuditFile(AuditOutput):
     At ``max_bytes`` the file is renamed to ``NAME.1``, and earlier ones to the next number; at most
     ``files`` of them are kept. If something else renamed or removed the file, a new one is created.
     A file that cannot be renamed grows by ``max_bytes`` before that is tried again. Several
-    processes may append, but only one may rotate.
+    processes may append; one at a time renames it.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class AuditFile(AuditOutput):
     ) -> None:
         """Open it; raises StartupError if it cannot be written."""
         self._path = _target(path)
-        self._max_bytes = self._rotate_at = max_bytes
+        self._max_bytes = max_bytes
         self._files = files
         super().__init__(reads=reads, reports=reports)
 
@@ -155,19 +156,29 @@ class AuditFile(AuditOutput):
             found = os.stat(self._path)  # noqa: PTH116
         except FileNotFoundError:
             return 0
-        return found.st_size if os.path.samestat(found, os.fstat(self._opened)) else 0
+        return found.st_size if os.path.samestat(found, self._found) else 0
 
     def _rotate(self, size: int) -> None:
+        try:
+            fcntl.flock(self._opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another process is renaming it
+        except OSError:
+            pass  # a file system without locks
+        if not self._size():  # it just has
+            self._open()
+            return
         try:
             for number in range(self._files - 1, 0, -1):
                 with suppress(FileNotFoundError):
                     _numbered(self._path, number).replace(_numbered(self._path, number + 1))
             self._path.replace(_numbered(self._path, 1))
         except OSError as error:
+            with suppress(OSError):
+                fcntl.flock(self._opened, fcntl.LOCK_UN)
             self._rotate_at = size + self._max_bytes
             self._reports.not_rotated(error.strerror or str(error))
         else:
-            self._rotate_at = self._max_bytes
             self._open()
 
     def _open(self) -> None:
@@ -175,10 +186,11 @@ class AuditFile(AuditOutput):
         # Without O_NONBLOCK, opening a pipe would wait for its reader.
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         self._opened = os.open(self._path, flags, 0o600)
-        found = os.fstat(self._opened)
+        self._found = found = os.fstat(self._opened)
         if not stat.S_ISREG(found.st_mode):
             self.close()
             raise OSError(0, "it is not a regular file")
+        self._rotate_at = self._max_bytes
         self._torn = bool(found.st_size) and not self._ends_a_line(found.st_size)
 
     def _ends_a_line(self, size: int) -> bool:
@@ -212,8 +224,24 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
             for line in lines:
                 with suppress(ValueError, RecursionError):
                     record = json.loads(line)
-                    if isinstance(record, dict) and isinstance(record.get("time"), str):
+                    if _is_record(record):
                         yield record
+
+
+def _is_record(found: Any) -> bool:
+    if not isinstance(found, dict) or not isinstance(found.get("time"), str):
+        return False
+    rest = dict(found)
+    ids, namespaces = rest.pop("ids", {}), rest.pop("namespaces", [])
+    return (
+        isinstance(ids, dict)
+        and all(map(_are_texts, [namespaces, *ids.values()]))
+        and not any(isinstance(value, dict | list) for value in rest.values())
+    )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _target(path: Path) -> Path:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar, Final, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from lot_grpc.auth import files
 from lot_grpc.auth.files import FileError
@@ -30,7 +30,7 @@ class _Contents:
 
 
 _CONTENTS: TypeAdapter[_Contents] = TypeAdapter(_Contents)
-_USED: TypeAdapter[dict[str, datetime]] = TypeAdapter(dict[str, datetime])
+_USED: TypeAdapter[dict[str, AwareDatetime]] = TypeAdapter(dict[str, AwareDatetime])
 
 
 def parse(path: Path, content: bytes) -> Keys:
@@ -95,9 +95,11 @@ def write_last_use(path: Path, used: Mapping[str, float], ids: frozenset[str]) -
     ``ids``: those of the keys that are left. Raises FileError.
     """
     with files.locked(last_use_file(path)) as target:
+        now = datetime.now(UTC)
         times = {one: time for one, time in read_last_use(path).items() if one in ids}
         for one, seconds in used.items():
             time = datetime.fromtimestamp(int(seconds), UTC)
-            times[one] = max(time, times.get(one, time))
+            known = times.get(one, time)
+            times[one] = time if known > now else max(time, known)  # a clock that was ahead
         written = {one: time.isoformat() for one, time in sorted(times.items())}
         files.write(target, json.dumps(written, indent=1).encode() + b"\n")

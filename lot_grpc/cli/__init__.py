@@ -8,7 +8,7 @@ from lot_grpc.cli.start import importing
 READER_GONE = 141
 """Exit code when the reader of the output is gone, as in `| head`; shells use it for SIGPIPE."""
 
-_STANDARD_ERROR = 2
+_STANDARD_INPUT, _STANDARD_ERROR = 0, 2
 
 
 def main() -> None:
@@ -36,7 +36,9 @@ def _open_standard_streams() -> None:
     The next file to be opened would get their number, and with it what libraries print.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
-        pass
+        os.set_inheritable(opened, True)
     os.close(opened)
+    if sys.stdin is None:
+        sys.stdin = open(_STANDARD_INPUT, closefd=False)  # noqa: SIM115 - until the end
     if sys.stderr is None:
-        sys.stderr = open(_STANDARD_ERROR, "w", closefd=False)  # noqa: SIM115 - until the end
+        sys.stderr = open(_STANDARD_ERROR, "w", closefd=False)  # noqa: SIM115

@@ -147,7 +147,9 @@ class OtlpSender:
         except Exception as error:  # noqa: BLE001 - the thread must not end
             self._reason = repr(error)[:_REASON_CHARACTERS]
             sent = False
-        if sent and what in self._failing:
+        if self._shut_down:
+            pass  # that was the reason
+        elif sent and what in self._failing:
             self._failing.remove(what)
             _log.info("telemetry is sent again", what=what, endpoint=self._endpoint)
         elif not sent and what not in self._failing:

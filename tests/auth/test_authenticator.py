@@ -294,6 +294,17 @@ async def test_several_servers_keep_the_latest_use_and_forget_keys_that_are_gone
     assert read_last_use(lab.path) == {key.id: NOW + HOUR}
 
 
+@pytest.mark.parametrize("written", ["2999-01-01T00:00:00Z", "2026-01-01T00:00:00", "1"])
+async def test_a_last_use_that_cannot_be_right_is_replaced(lab, text, written):
+    """As one of a clock that was ahead, which would stay until then."""
+    [key] = read_keys(lab.path)
+    last_use_file(lab.path).write_text(f'{{"{key.id}": "{written}"}}')
+    last_use_file(lab.path).chmod(0o600)
+    await lab.of(f"Bearer {text}")
+    await lab.keys.write_last_use()
+    assert read_last_use(lab.path) == {key.id: NOW}
+
+
 async def test_a_last_use_that_cannot_be_written_fails_no_call_and_is_said_once(lab, text):
     last_use_file(lab.path).mkdir()
     with structlog.testing.capture_logs() as log:

@@ -17,6 +17,7 @@ cli._open_standard_streams()
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 os.write(2, b"a library's message")
 os.write(file, str(file).encode())
+assert all(map(os.get_inheritable, range(3))), "child processes have them too"
 sys.stderr.write("")
 """
 
@@ -33,11 +34,14 @@ def test_no_file_gets_the_number_of_a_standard_stream(tmp_path: Path, closed: st
     assert int(file.read_text()) > 2
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-"])
-def test_a_command_ends_as_it_would_otherwise(closed: str) -> None:
-    call = [sys.executable, "-m", "lot_grpc", "keys", "list"]
+@pytest.mark.parametrize(
+    ("closed", "arguments"),
+    [(">&-", "keys list"), ("2>&-", "keys list"), ("<&-", "erase alice --address 127.0.0.1:9")],
+)
+def test_a_command_ends_as_it_would_otherwise(closed: str, arguments: str) -> None:
+    call = [sys.executable, "-m", "lot_grpc", *arguments.split()]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LOT_")}
     ran = subprocess.run(
         ["sh", "-c", f'exec "$@" {closed}', "sh", *call], env=kept, capture_output=True, check=False
     )
-    assert ran.returncode == 2, "LOT_AUTH_KEYS is not set"
+    assert ran.returncode == 2, "LOT_AUTH_KEYS is not set, or nobody can confirm"

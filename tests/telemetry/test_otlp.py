@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -70,6 +71,20 @@ async def test_a_collector_that_takes_no_metrics_is_named_once(
     [line] = lines
     assert (line["what"], line["log_level"]) == ("metrics", "warning")
     assert "UNIMPLEMENTED" in line["cause"]
+
+
+async def test_what_is_not_sent_because_of_the_end_is_not_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(otlp, "_SPANS_SECONDS", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent, capture_logs() as lines:
+        monkeypatch.setattr(otlp, "_TIMEOUT_SECONDS", 1.0)
+        sender = OtlpSender(f"http://127.0.0.1:{silent.getsockname()[1]}", "1", 60, refresh)
+        make_span(sender)
+        sender.start()
+        await until(lambda: lines)
+        await sender.close()
+    assert [line["what"] for line in lines] == ["traces"]
 
 
 async def test_a_batch_that_cannot_be_converted_counts_as_lost_and_ends_nothing(

@@ -151,6 +151,37 @@ def test_a_full_file_that_cannot_be_renamed_grows_on(tmp_path: Path) -> None:
     assert (tmp_path / "audit.log.2").exists()
 
 
+def test_two_processes_at_one_file_drop_no_file_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if one writes at any moment while the other rotates."""
+    path = tmp_path / "audit.log"
+    ours, theirs = (opened(path, max_bytes=400, files=99) for _ in range(2))
+    replace, written, busy = Path.replace, 0, False
+
+    def write(log: AuditFile) -> None:
+        nonlocal written
+        written += 1
+        log.write({"n": written})
+
+    def interrupted(self: Path, target: Path) -> Path:
+        nonlocal busy
+        if busy:
+            return replace(self, target)
+        busy = True
+        try:
+            write(theirs)
+            return replace(self, target)
+        finally:
+            busy = False
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    for _ in range(40):
+        write(ours)
+    assert sorted(numbers(path)) == list(range(1, written + 1))
+    assert (tmp_path / "audit.log.3").exists()
+
+
 def test_what_was_cut_off_by_something_else_is_not_full(tmp_path: Path) -> None:
     """As by `copytruncate` of logrotate."""
     path = tmp_path / "audit.log"
@@ -270,6 +301,15 @@ def test_a_line_that_another_process_could_not_finish_stays_apart(tmp_path: Path
         other.write('{"time": "2026-')
     log.write({"n": 2})
     assert numbers(path) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "fields", ['"ids": [1]', '"ids": {"a": 3}', '"ids": {"a": [{}]}', '"method": {}', '"code": []']
+)
+def test_what_is_a_record_of_something_else_is_passed_over(tmp_path: Path, fields: str) -> None:
+    path = tmp_path / "audit.log"
+    path.write_text(f'{{"time": "x", "n": 1, {fields}}}\n{{"time": "x", "n": 2}}\n')
+    assert numbers(path) == [2]
 
 
 @pytest.mark.parametrize("character", ["\x7f", "\x9b", "\x85", "\u2028", "\u202e", "\U000e0001"])
