@@ -175,7 +175,7 @@ test-python: $(DEV_STAMP)
 	@echo "Python client"
 	@$(PY) clients/python/generate_sync.py --check
 	@cd clients/python && $(BIN)/mypy --no-error-summary
-	@$(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q
+	@$(WITH_SERVER) --cwd clients/python $(PY) -m pytest -q -n 2
 
 .PHONY: test-typescript
 test-typescript: $(DEV_STAMP)

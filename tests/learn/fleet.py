@@ -85,13 +85,17 @@ async def _run(tasks: TaskSet, pools: Pools, seed: int, requests: int) -> Run:
     memory = ByCell(pools, weights)
     ranked = Formulas(pools, memory, weights, Ranking.BALANCED)
     unlearned = Formulas(pools, memory, weights, Ranking.RELEVANCE)
+    plain_firsts: dict[int, int | None] = {}  # by query: what is learned does not move these
     draw = random.Random(f"fleet {seed}")
     learned_arm, holdout_arm, gains = Arm(), Arm(), []
     reports: deque[tuple[int, int, float]] = deque()
     for ask in trial.asks(requests):
         while len(reports) > draw.randrange(AGENTS):
             memory.record(*reports.popleft())
-        learned, plain = [await one.first(ask.query, ask.number) for one in (ranked, unlearned)]
+        learned = await ranked.first(ask.query, ask.number)
+        if ask.query not in plain_firsts:
+            plain_firsts[ask.query] = await unlearned.first(ask.query, ask.number)
+        plain = plain_firsts[ask.query]
         if learned is None or plain is None:
             continue  # nothing was found, so no outcome is reported
         chance, plain_chance = [trial.before.success(ask.query, one) for one in (learned, plain)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -10,10 +9,7 @@ import pytest
 
 from lot_grpc.pb.lot.v1 import outcome_pb2
 from lot_grpc.pb.lot.v1 import resource_kind_pb2 as kinds
-from lot_grpc.storage.edge_maintenance import compact_folder
-from tests.remains import files_with
 from tests.server.service import Lot
-from tests.server.test_erasure import new_marker, on_disk
 
 ALICE = {"subject": "alice"}
 SUCCESS = outcome_pb2.OUTCOME_SUCCESS
@@ -158,16 +154,3 @@ async def test_names_are_whole_and_other_namespaces_are_left_alone(lot: Lot) -> 
     assert {**erased.deleted_counts} == {"MEMORY": 1}
     other = await lot.on(f"{lot.namespace}-2").admin.EraseSubject(subject="alice", dry_run=True)
     assert other.deleted_count == 1
-
-
-async def test_no_byte_is_left_after_a_compaction(tmp_path: Path) -> None:
-    folder, marker = tmp_path / "data", new_marker()
-    async with on_disk(folder) as lot:
-        await store(lot, "alice", marker)
-        await use_of_others(lot, marker)
-        await store(lot, "bob", "his text")
-        await lot.admin.EraseSubject(subject="alice")
-    assert files_with(folder, [marker.encode()])
-    list(compact_folder(folder))
-    assert files_with(folder, [marker.encode()]) == []
-    assert files_with(folder, [b"his text"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import secrets
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,11 @@ from lot_grpc.storage.edge import EdgeStore
 from lot_grpc.storage.edge_maintenance import compact_folder
 from lot_grpc.testing.hashing import HashingEmbedder
 from tests.contract.clock import FixedClock
-from tests.remains import files_with
+from tests.remains import files_by_name
 from tests.server.examples import EXAMPLES, prepare
 from tests.server.marking import WRITES, call, in_order, marked
 from tests.server.service import Lot, serving
+from tests.server.test_admin_erasing import store, use_of_others
 
 COLLECTIONS = [*REGISTRY.resource_collections, *REGISTRY.bookkeeping]
 
@@ -81,34 +85,6 @@ async def write_everything(lot: Lot, marker: str) -> None:
         assert code == "OK" or name in ("AdminService.Import", "EpisodeService.RecordEvents"), (
             lot.log[-1]
         )
-
-
-async def test_a_cleared_namespace_leaves_no_byte(tmp_path: Path) -> None:
-    folder, marker = tmp_path / "data", new_marker()
-    async with on_disk(folder) as lot:
-        await write_everything(lot, marker)
-        await lot.on("another").memories.CreateMemory(memory={"content": "stays"}, memory_id="x")
-        traces = await vectors(lot, marker)
-        namespace = lot.namespace
-    assert len(traces) >= 3
-    before = {one.partition("/")[0] for one in files_with(folder, [marker.encode()])}
-    assert {"patterns", "memories", "retrievals", "context_stats"} <= before
-    async with on_disk(folder) as lot:
-        await lot.admin.ClearNamespace(namespace=namespace, confirm_namespace=namespace)
-        assert not list((await lot.admin.ListNamespaces()).namespaces)[1:]
-    assert all(not done.skipped for done in compact_folder(folder))
-    assert files_with(folder, [marker.encode(), *traces]) == []
-    assert _encoded(folder, marker) == []
-    async with on_disk(folder) as lot:
-        kept = await lot.on("another").memories.GetMemory(memory_id="x")
-    assert kept.memory.content == "stays"
-
-
-def _encoded(folder: Path, marker: str) -> list[str]:
-    """Files with the marker in base64, at any offset, or in UTF-16."""
-    shifted = (b"x" * shift + marker.encode() for shift in range(3))
-    encoded = [base64.b64encode(one)[4:-4] for one in shifted]
-    return files_with(folder, [marker.encode("utf-16-le"), *encoded])
 
 
 # --- deletes one by one ---------------------------------------------------------------------------
@@ -224,23 +200,108 @@ async def _retained(lot: Lot, marker: str) -> None:
     await lot.own_services.housekeeping.sweep(lambda *swept: None)
 
 
+async def _subject(lot: Lot, marker: str) -> None:
+    await store(lot, "alice", marker)
+    await use_of_others(lot, marker)
+    await store(lot, "bob", "his text")
+    await lot.admin.EraseSubject(subject="alice")
+
+
 DELETES = {
     one.__name__.removeprefix("_"): one
     for one in (
+        _expired, _retained, # first, since a sweep might delete what another one left
         _memory, _memories, _edited_memory, _pattern, _episode, _error_solution, _preference,
-        _session, _decision, _learning_event, _expired, _retained,
+        _session, _decision, _learning_event, _subject,
     )
 }  # fmt: skip
 
+# --- what is left of them -------------------------------------------------------------------------
+
+CLEARED = "cleared"
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """A folder in which all was deleted in some way, then compacted; the marker of each way."""
+
+    folder: Path
+    markers: Mapping[str, str]
+    before: Mapping[str, Sequence[str]]
+    """The files with each marker before the compaction."""
+    traces: set[bytes]
+    """The vectors of what was in the cleared namespace."""
+
+    @cached_property
+    def after(self) -> dict[str, list[str]]:
+        """The files with each marker, and with what else the cleared namespace is known by."""
+        return files_by_name(
+            self.folder,
+            {
+                **{name: [marker.encode()] for name, marker in self.markers.items()},
+                "vectors": self.traces,
+                "encoded": _encoded(self.markers[CLEARED]),
+                "his": [b"his text"],
+            },
+        )
+
+
+def _encoded(marker: str) -> list[bytes]:
+    """The marker in base64, at any offset, and in UTF-16."""
+    shifted = (b"x" * shift + marker.encode() for shift in range(3))
+    return [marker.encode("utf-16-le"), *(base64.b64encode(one)[4:-4] for one in shifted)]
+
+
+@pytest.fixture(scope="module")
+def compacted(module_path: Path) -> Compacted:
+    """One folder for all ways, each in a namespace of its own: compacting it takes long."""
+    return asyncio.run(_compacted(module_path / "data"))
+
+
+async def _compacted(folder: Path) -> Compacted:
+    markers = {name: new_marker() for name in [*DELETES, CLEARED]}
+    async with on_disk(folder) as lot:
+        for name, delete in DELETES.items():
+            await delete(lot.on(f"ns-{name}"), markers[name])
+        cleared = lot.on(f"ns-{CLEARED}")
+        await write_everything(cleared, markers[CLEARED])
+        await lot.on("another").memories.CreateMemory(memory={"content": "stays"}, memory_id="x")
+        traces = await vectors(cleared, markers[CLEARED])
+    looked_for = {name: [marker.encode()] for name, marker in markers.items()}
+    before = files_by_name(folder, looked_for)
+    async with on_disk(folder) as lot:
+        assert cleared.namespace in await _namespaces(lot)
+        await lot.admin.ClearNamespace(
+            namespace=cleared.namespace, confirm_namespace=cleared.namespace
+        )
+        assert cleared.namespace not in await _namespaces(lot)
+    assert all(not done.skipped for done in compact_folder(folder))
+    return Compacted(folder, markers, before, traces)
+
+
+async def _namespaces(lot: Lot) -> list[str]:
+    return [one.namespace for one in (await lot.admin.ListNamespaces()).namespaces]
+
+
+async def test_a_cleared_namespace_leaves_no_byte(compacted: Compacted) -> None:
+    assert len(compacted.traces) >= 3
+    before = {one.partition("/")[0] for one in compacted.before[CLEARED]}
+    assert {"patterns", "memories", "retrievals", "context_stats"} <= before
+    after = compacted.after
+    assert (after[CLEARED], after["vectors"], after["encoded"]) == ([], [], [])
+    async with on_disk(compacted.folder) as lot:
+        kept = await lot.on("another").memories.GetMemory(memory_id="x")
+    assert kept.memory.content == "stays"
+
 
 @pytest.mark.parametrize("delete", DELETES)
-async def test_a_delete_leaves_no_byte(tmp_path: Path, delete: str) -> None:
-    folder, marker = tmp_path / "data", new_marker()
-    async with on_disk(folder) as lot:
-        await DELETES[delete](lot, marker)
-    assert files_with(folder, [marker.encode()]), "before the compaction it is there"
-    list(compact_folder(folder))
-    assert files_with(folder, [marker.encode()]) == []
+def test_a_delete_leaves_no_byte(compacted: Compacted, delete: str) -> None:
+    assert compacted.before[delete], "before the compaction it is there"
+    assert compacted.after[delete] == []
+
+
+def test_what_is_of_another_subject_stays(compacted: Compacted) -> None:
+    assert compacted.after["his"]
 
 
 def test_every_delete_of_the_contract_is_tried() -> None:

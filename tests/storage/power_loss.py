@@ -131,7 +131,7 @@ def _read(file: Path) -> Contents:
                 break
             opened.seek(at - at % _PAGE)
             page = opened.read(_PAGE)
-            if any(page):
+            if page.strip(b"\0"):
                 pages[at // _PAGE] = page
             at += _PAGE - at % _PAGE
     return Contents(size, pages)
