@@ -51,7 +51,7 @@ async def test_a_replay_ends_with_an_error_that_stays(either: Either, server: Sc
 
 async def test_a_replay_gives_up_when_the_server_stays_away(either: Either, server: Scripted):
     server.replays = [[GONE] for _ in range(1000)]
-    async with either(server.address, retry=RETRY, deadline=0.2) as client:
+    async with either(server.address, retry=RETRY, deadline=1.0) as client:
         with pytest.raises(LotError) as caught:
             [_ async for _ in client.replay_episode("e-1")]
 

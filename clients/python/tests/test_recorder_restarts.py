@@ -117,6 +117,9 @@ async def test_a_server_that_is_stopped_and_killed_costs_no_event_and_no_save(se
                 before = [recorder.last_sequence for recorder in (first, second)]
                 await until(lambda last=before[0]: first.last_sequence > last + 50)
                 await until(lambda last=before[1]: second.last_sequence > last + 50)
+                for saver in savers:
+                    last = len(saver.saved)
+                    await until(lambda saver=saver, last=last: len(saver.saved) > last + 4)
                 await asyncio.to_thread(server.end, how)
                 way.aim(await asyncio.to_thread(server.start))
             over.set()
