@@ -116,7 +116,7 @@ exhaustive: $(DEV_STAMP) ## Run every case
 check: lint ## All that CI runs
 	@log=$$(mktemp); beside=; trap 'kill $$beside 2>/dev/null; rm -f "$$log"' EXIT; \
 	trap 'exit 130' INT TERM; \
-	$(MAKE) types arch proto-check test-clients >"$$log" 2>&1 & beside=$$!; \
+	$(MAKE) -k types arch proto-check test-clients >"$$log" 2>&1 & beside=$$!; \
 	code=0; $(MAKE) test || code=$$?; \
 	echo "types, layers, generated code and clients:"; \
 	wait $$beside || code=$$?; cat "$$log"; exit $$code
