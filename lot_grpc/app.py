@@ -62,8 +62,8 @@ _OWN = (META, REPLICAS)
 """Collections with the service's own bookkeeping."""
 
 _OLDEST_THRESHOLD: Final = 100
-"""How many collections of the middle generation come before a full one (Python: 10). That stops all
-calls, for 20 to 60 ms once caches are full. Calls leave it next to nothing to find."""
+"""How many collections of the middle generation come before a full one (Python: 10). A full one
+stops all calls for 20 to 60 ms once caches are full, and finds next to nothing."""
 
 
 # --- serving ----------------------------------------------------------------------------------

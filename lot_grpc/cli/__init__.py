@@ -31,9 +31,9 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Give standard streams that are closed to nobody else.
+    """Connect closed standard streams to the null device.
 
-    The next file to be opened would get their number, and with it what libraries print.
+    Otherwise the next file to be opened gets their number, and what libraries print goes into it.
     """
     while (opened := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
         os.set_inheritable(opened, True)

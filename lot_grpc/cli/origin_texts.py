@@ -29,8 +29,8 @@ def review_text(review: origin_pb2.Review) -> str:
         return ""
     by = f"by {review.principal}" if review.principal else ""
     parts = (REVIEW_STATES.word(review.state), field_text(review, "review_time"), by)
-    set_so = " ".join(filter(None, parts))
-    return one_line(": ".join(filter(None, (set_so, review.note))))
+    reviewed = " ".join(filter(None, parts))
+    return one_line(": ".join(filter(None, (reviewed, review.note))))
 
 
 def held_back_text(review: origin_pb2.Review) -> Text:
