@@ -43,7 +43,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     exhaustive = not config.option.markexpr
     examples = 300 if exhaustive else 25
-    settings.register_profile("lot", deadline=None, max_examples=examples)  # slow is no failure
+    # Slow is no failure. Only a run of all cases draws new examples, so that a change is not blamed
+    # for an old fault.
+    settings.register_profile(
+        "lot", deadline=None, max_examples=examples, derandomize=not exhaustive
+    )
     settings.load_profile("lot")
     os.environ.pop("COLUMNS", None)  # of whoever runs the tests; it sets the width of tables
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile the product anew

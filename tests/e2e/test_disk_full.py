@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import itertools
 import os
 import re
 import subprocess
@@ -114,22 +115,36 @@ async def test_a_full_disk_refuses_writes_and_with_room_again_takes_them(serve, 
 async def test_a_memory_that_a_full_disk_keeps_from_being_indexed_says_so(serve, disk):
     server = serve(disk / "data")
     async with reaching(server.address) as lot:
-        created = await lot.memories.CreateMemory(memory={"content": long_content(1)})
-        memory_id = created.memory.memory_id
-        assert created.memory.indexing == memory_pb2.INDEXING_STATE_PENDING
-        filling = fill(disk, 0)
         async with asyncio.timeout(PATIENCE):
-            while not (memory := await _memory(lot, memory_id)).indexing_problem:
-                await asyncio.sleep(0.1)
+            memory, filling = await _kept_from_being_indexed(lot, disk)
         assert "free some space" in memory.indexing_problem
         checks = {one.name: one.detail for one in (await lot.admin.CheckReady()).checks}
         assert "free some space" in checks["indexing"]
         filling.unlink()
         async with asyncio.timeout(PATIENCE):
-            while (memory := await _memory(lot, memory_id)).indexing != COMPLETE:
+            while memory.indexing != COMPLETE:
                 await asyncio.sleep(0.1)
+                memory = await _memory(lot, memory.memory_id)
         assert not memory.indexing_problem
     assert server.stop() == 0
+
+
+async def _kept_from_being_indexed(lot: Lot, disk: Path) -> tuple[memory_pb2.Memory, Path]:
+    """A memory, and the file that fills the disk."""
+    for number in itertools.count():
+        content = {"content": long_content(number)}
+        memory = (await lot.memories.CreateMemory(memory=content)).memory
+        assert memory.indexing == memory_pb2.INDEXING_STATE_PENDING
+        filling = fill(disk, 0)
+        while memory.indexing != COMPLETE:
+            if memory.indexing_problem:
+                return memory, filling
+            await asyncio.sleep(0.1)
+            memory = await _memory(lot, memory.memory_id)
+        filling.unlink()  # it was indexed before the disk was full
+        while not (await lot.admin.GetServerInfo()).store.writable:
+            await asyncio.sleep(0.1)
+    raise AssertionError
 
 
 async def _memory(lot: Lot, memory_id: str) -> memory_pb2.Memory:

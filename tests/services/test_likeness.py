@@ -126,7 +126,7 @@ def test_a_group_counts_by_the_mean_of_its_tasks(inside, others):
     units += [Tasks([(task, 1)], fixed=False) for task in others]
     grouped = likeness_by_words(units)
     mean = single[: len(inside), len(inside) :].mean(axis=0)
-    np.testing.assert_allclose(grouped[0, 1:], mean, rtol=1e-5)
+    np.testing.assert_allclose(grouped[0, 1:], mean, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(grouped[1:, 0], mean, rtol=1e-5)
     np.testing.assert_array_equal(grouped[1:, 1:], single[len(inside) :, len(inside) :])
 
