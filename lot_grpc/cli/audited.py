@@ -74,7 +74,7 @@ def _write(configured: AuditSettings, record: Mapping[str, object], state: str) 
             sys.stderr.write(json_line({"time": audit_time(), **record}) + "\n")
         elif output != OFF:
             path = Path(output).expanduser()
-            # Only the server rotates: two at once could rename a file over one that is full.
+            # Only the server rotates: its settings say when, and how many files are kept.
             with (
                 _as_owner_of(path),
                 closing(
@@ -84,6 +84,8 @@ def _write(configured: AuditSettings, record: Mapping[str, object], state: str) 
                 log.write(record)
     except StartupError as error:
         raise StartupError(f"{error.message}; {state}") from error
+    except OSError as error:
+        raise StartupError(f"the audit log cannot be written: {error}; {state}") from error
 
 
 class _Fails:
@@ -101,20 +103,33 @@ class _Fails:
 
 @contextmanager
 def _as_owner_of(path: Path) -> Iterator[None]:
-    """As root, act as the owner of a file, or of its folder.
+    """As root, act as the first other user who owns a folder, a link or the file on its path.
 
-    A file that root created would be root's, and the server could not write it.
+    That user decides which file it is, and could lead root to one of root's own. And what root
+    creates would be root's, and the server could not write it.
     """
-    if os.geteuid() != 0:
+    owner = _owner(path) if os.geteuid() == 0 else None
+    if owner is None:
         yield
         return
-    group = os.getegid()
-    with suppress(FileNotFoundError):  # without a folder it will not be created
-        found = (path if path.exists() else path.parent).stat()
-        os.setegid(found.st_gid)
-        os.seteuid(found.st_uid)
+    group, groups = os.getegid(), os.getgroups()
     try:
+        os.setgroups([owner.st_gid])
+        os.setegid(owner.st_gid)
+        os.seteuid(owner.st_uid)
         yield
     finally:
         os.seteuid(0)
         os.setegid(group)
+        os.setgroups(groups)
+
+
+def _owner(path: Path) -> os.stat_result | None:
+    """The first on a path, and on that with all links followed, that is not root's."""
+    for way in (path.absolute(), Path(os.path.realpath(path))):
+        for one in (*reversed(way.parents), way):
+            with suppress(OSError):  # there is none, or the write will fail there, too
+                found = one.lstat()
+                if found.st_uid != 0:
+                    return found
+    return None

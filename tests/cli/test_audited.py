@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pwd
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,7 +15,6 @@ import pytest
 from lot_grpc import app, offline_reindex
 from lot_grpc.audit_log import records
 from lot_grpc.auth.key_file import change_keys, read_keys
-from lot_grpc.cli import audited
 from lot_grpc.cli.app import app as command_line
 from lot_grpc.domain.api_key import KEY
 from lot_grpc.domain.errors import StoreLockedError
@@ -141,19 +142,55 @@ def test_an_offline_reindex_is_recorded_with_why_it_failed(
     )  # fmt: skip
 
 
-def test_what_root_creates_belongs_to_the_owner_of_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+# --- as root --------------------------------------------------------------------------------------
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder(key_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of another user's, on a way that all may read; the audit log is in it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with TemporaryDirectory(dir="/tmp") as made:
+        Path(made).chmod(0o755)
+        theirs = Path(made) / "logs"
+        theirs.mkdir()
+        os.chown(theirs, NOBODY, NOBODY)
+        monkeypatch.setenv("LOT_AUDIT", str(theirs / "audit.log"))
+        yield theirs
+
+
+def test_what_root_creates_belongs_to_the_owner_of_the_folder(runner, folder: Path):
     """The server could not write a file of root's."""
-    acted: list[tuple[str, int]] = []
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(os, "getegid", lambda: 0)
-    monkeypatch.setattr(os, "seteuid", lambda one: acted.append(("user", one)))
-    monkeypatch.setattr(os, "setegid", lambda one: acted.append(("group", one)))
-    owner = tmp_path.stat()
-    with audited._as_owner_of(tmp_path / "audit.log"):
-        assert acted == [("group", owner.st_gid), ("user", owner.st_uid)]
-    assert acted[2:] == [("user", 0), ("group", 0)]
+    assert runner.invoke(command_line, CREATE).exit_code == 0
+    assert (folder / "audit.log").stat().st_uid == NOBODY
+    assert len(ends(folder / "audit.log")) == 1
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+@pytest.mark.parametrize("link", ["audit.log", "."])
+def test_root_writes_nothing_that_the_owner_of_a_link_could_not(
+    runner, folder: Path, key_file: Path, link: str
+):
+    groups = os.getgroups()
+    target = folder.parent / "of-root"
+    target.mkdir()
+    (target / "audit.log").write_text("of root\n")
+    if link == ".":
+        folder.rename(folder.with_name("away"))
+        folder.symlink_to(target)
+        os.chown(folder, NOBODY, NOBODY, follow_symlinks=False)
+    else:
+        (folder / link).symlink_to(target / link)
+        os.chown(folder / link, NOBODY, NOBODY, follow_symlinks=False)
+    ran = runner.invoke(command_line, CREATE)
+    assert ran.exit_code == 1
+    assert "nothing was changed" in ran.stderr
+    assert (target / "audit.log").read_text() == "of root\n"
+    assert not key_file.exists()
+    assert (os.geteuid(), os.getegid(), os.getgroups()) == (0, 0, groups)
 
 
 def test_the_user_behind_sudo_is_named(runner, log: Path, monkeypatch: pytest.MonkeyPatch):
