@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import suppress
 from typing import Final
 
 from lot_grpc.domain.access import Principal
@@ -35,7 +36,7 @@ class Refusals:
         return self._held.total()
 
     async def hold_back(self, principal: Principal) -> bool:
-        """Wait before a call is refused; False if there are too many that wait.
+        """Wait before a call is refused; False if there are too many that wait. A drain ends it.
 
         Callers that are not authenticated are one principal, ``ANONYMOUS``.
         """
@@ -44,7 +45,9 @@ class Refusals:
             return False
         self._held[name] += 1
         try:
-            await asyncio.sleep(seconds(self._held[name]))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds(self._held[name])):
+                    await self._draining.wait()
         finally:
             self._held[name] -= 1
             if not self._held[name]:

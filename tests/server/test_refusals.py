@@ -102,3 +102,16 @@ async def test_nothing_is_held_back_once_the_server_stops():
     draining = asyncio.Event()
     draining.set()
     assert not await Refusals(draining).hold_back(ANONYMOUS)
+
+
+async def test_what_is_held_back_is_refused_when_the_server_begins_to_stop(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(refusals, "seconds", lambda _: 3600.0)
+    draining = asyncio.Event()
+    held = Refusals(draining)
+    waiting = asyncio.create_task(held.hold_back(ANONYMOUS))
+    await until(lambda: len(held) == 1)
+    draining.set()
+    async with asyncio.timeout(10):
+        await waiting
