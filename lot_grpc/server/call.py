@@ -130,7 +130,7 @@ class Call:
         """Whether the audit log records it, and not only if it is refused."""
         self.namespace = ""
         self.peer = context.peer()
-        """Address and port of the client. Read now: gRPC crashes if it is asked after the end."""
+        """Address and port of the client. Read now: reading it after the end crashes gRPC."""
         self.credentials = _NONE
         """Read once: gRPC crashes if it is asked for them after the end of the call."""
         self.principal = ANONYMOUS

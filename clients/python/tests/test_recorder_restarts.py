@@ -129,7 +129,6 @@ async def test_a_server_that_is_stopped_and_killed_costs_no_event_and_no_save(se
             stored = [pattern.task async for pattern in client.list_patterns(page_size=1000)]
             saved = [task for saver in savers for task in saver.saved]
             assert sorted(stored) == sorted(saved)
-            assert all(len(saver.saved) > 8 for saver in savers)
             for recorder in (first, second):
                 found = [
                     event
